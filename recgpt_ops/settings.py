@@ -1,0 +1,217 @@
+"""Settings: one YAML file per environment, overrides by RECGPT_* variables, every fault told at once.
+
+    infra/env/local.yaml        engine: {max_in_flight: 16}
+    RECGPT_ENGINE__MAX_IN_FLIGHT=32      wins over the file; `__` goes one level down
+    RECGPT_ENV=prod                      another file; RECGPT_SETTINGS=/path/to/file.yaml a file outside the project
+
+This is the only module that reads RECGPT_* variables. The library itself takes plain arguments.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import yaml
+
+from recgpt_ops.errors import ConfigError
+from recgpt_ops.tables import ROOT
+
+PREFIX = "RECGPT_"
+NOT_SETTINGS = frozenset({"RECGPT_ENV", "RECGPT_SETTINGS", "RECGPT_SPARK", "RECGPT_REQUIRE_JVM"})  # read below and by the tests
+
+
+@dataclass(frozen=True)
+class Spark:
+    """Where DataFrames run. `sail` is embedded; `connect` goes to the address in `remote`."""
+
+    engine: Literal["sail", "connect"]
+    remote: str | None
+    max_bucket_entries: int  # entries of one user, bucket and action that are kept, newest first
+    shuffle_partitions: int
+
+
+@dataclass(frozen=True)
+class Ray:
+    """Where model jobs run. No `address`: a local head, started by `recgpt engine up`."""
+
+    address: str | None  # address of the job API, such as http://ray-head:8265
+    port: int
+    dashboard_port: int
+    num_cpus: int  # logical CPUs of the local head
+    object_store_mb: int
+    runtime_env: dict[str, str]  # environment variables of a job on the cluster
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What answers prompts."""
+
+    kind: Literal["vllm", "openai", "fake"]
+    model: str  # "smollm2-135m-instruct" (from PyPI), or a folder with safetensors
+    base_url: str | None  # openai only
+    api_key_variable: str  # name of the environment variable that holds the key; openai only
+    dtype: str
+    quantization: str | None
+    kv_cache_dtype: str
+    tensor_parallel_size: int
+    max_model_len: int
+    max_num_seqs: int
+    max_num_batched_tokens: int
+    kv_cache_gb: int  # CPU build only
+    threads_bind: str  # CPU build only
+    max_in_flight: int  # calls of one shard that wait for an answer at the same time
+    shard_count: int  # ranges of user_bucket that are computed side by side
+    call_timeout_seconds: float
+    idle_timeout_seconds: float  # a loaded engine that nobody asks ends itself
+    start_timeout_seconds: float
+
+
+@dataclass(frozen=True)
+class Embedder:
+    """Sentence embeddings."""
+
+    model: str  # "all-minilm-l6-v2" (from PyPI), or a folder
+    batch_size: int
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Recorded answers. No `root`: `_ledger` below the warehouse."""
+
+    root: str | None
+    flush_count: int
+    flush_seconds: float
+    keep_days: int
+
+
+@dataclass(frozen=True)
+class Audience:
+    """Who is in a night when nobody is named."""
+
+    max_users: int
+    max_age_days: int
+
+
+@dataclass(frozen=True)
+class Night:
+    """Which recipes a night runs, and for which place."""
+
+    methods: list[str]
+    scenario: str
+    keep_days: int
+
+
+@dataclass(frozen=True)
+class Signals:
+    """What a context says about the surroundings."""
+
+    trend_count: int
+    holiday_days: int  # holidays up to this many days after the serving day are told
+    weather_connector: str | None  # "module:function"; nothing is said about weather without one
+
+
+@dataclass(frozen=True)
+class Quarantine:
+    """Above this share of bad rows a stage fails and publishes nothing."""
+
+    import_max_ratio: float
+    stage_max_ratio: float
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All settings of one environment."""
+
+    warehouse: str
+    spark: Spark
+    ray: Ray
+    engine: Engine
+    embedder: Embedder
+    ledger: Ledger
+    audience: Audience
+    night: Night
+    signals: Signals
+    quarantine: Quarantine
+
+
+def load_settings(environment: Mapping[str, str] | None = None, *, warehouse: str | None = None) -> Settings:
+    """The settings that hold for this process; `warehouse` (the command line's) wins over file and variables."""
+    environment = os.environ if environment is None else environment
+    named = environment.get("RECGPT_SETTINGS")
+    path = Path(named) if named else ROOT / "infra" / "env" / f"{environment.get('RECGPT_ENV', 'local')}.yaml"
+    if not path.is_file():
+        known = ", ".join(sorted(p.stem for p in (ROOT / "infra" / "env").glob("*.yaml")))
+        raise ConfigError(str(path), [f"no such settings file; RECGPT_ENV is one of {known}, or RECGPT_SETTINGS names a file"])
+    values: dict[str, Any] = yaml.safe_load(path.read_text()) or {}
+    faults = overlay_environment(values, environment)
+    if warehouse is not None:
+        values["warehouse"] = warehouse
+    settings = build(Settings, values, "", faults)
+    if faults:
+        raise ConfigError(path.name, faults)
+    return settings
+
+
+def overlay_environment(values: dict[str, Any], environment: Mapping[str, str]) -> list[str]:
+    """Writes RECGPT_A__B=value into values["a"]["b"], the value read as YAML; returns the faults."""
+    faults = []
+    for variable, text in sorted(environment.items()):
+        if not variable.startswith(PREFIX) or variable in NOT_SETTINGS:
+            continue
+        *parents, leaf = variable.removeprefix(PREFIX).lower().split("__")
+        target = values
+        for parent in parents:
+            target = target.setdefault(parent, {})
+            if not isinstance(target, dict):
+                faults.append(f"{variable}: {parent} is one value, not a group; drop what follows __")
+                break
+        else:
+            target[leaf] = yaml.safe_load(text)
+    return faults
+
+
+def build(cls: type, values: Any, path: str, faults: list[str]) -> Any:
+    """A dataclass from a mapping; unknown, missing and ill-typed keys go to `faults` with their dotted path."""
+    hints = get_type_hints(cls)
+    names = [field.name for field in fields(cls)]
+    if not isinstance(values, dict):
+        faults.append(f"{path or 'the file'}: expected a group of settings, got {values!r}")
+        return None
+    for key in values:
+        if key not in names:
+            near = difflib.get_close_matches(str(key), names, n=1)
+            faults.append(
+                f"unknown setting {path}{key}; " + (f"did you mean {path}{near[0]}?" if near else f"there are {', '.join(names)}")
+            )
+    built = {}
+    for name in names:
+        if name not in values:
+            faults.append(f"{path}{name} is missing; copy it from infra/env/local.yaml")
+        elif is_dataclass(hints[name]):
+            built[name] = build(hints[name], values[name], f"{path}{name}.", faults)  # type: ignore[arg-type]  # is_dataclass says so
+        else:
+            built[name] = checked(values[name], hints[name], f"{path}{name}", faults)
+    return None if faults else cls(**built)
+
+
+def checked(value: Any, hint: Any, path: str, faults: list[str]) -> Any:
+    """The value, if it is of the hinted type (an int counts as a float); else a fault."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return value if value is None else checked(value, next(a for a in arguments if a is not type(None)), path, faults)
+    if origin is Literal:
+        if value not in arguments:
+            faults.append(f"{path} is {value!r}; expected one of {', '.join(map(repr, arguments))}")
+        return value
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    kind = origin or hint
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        faults.append(f"{path} is {value!r}; expected {getattr(kind, '__name__', kind)}")
+    return value
