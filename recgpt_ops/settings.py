@@ -152,7 +152,7 @@ def load_settings(environment: Mapping[str, str] | None = None, *, warehouse: st
     faults = overlay_environment(values, environment)
     if warehouse is not None:
         values["warehouse"] = warehouse
-    settings = build(Settings, values, "", faults)
+    settings: Settings = build(Settings, values, "", faults)
     if faults:
         raise ConfigError(path.name, faults)
     return settings
@@ -194,7 +194,7 @@ def build(cls: type, values: Any, path: str, faults: list[str]) -> Any:
         if name not in values:
             faults.append(f"{path}{name} is missing; copy it from infra/env/local.yaml")
         elif is_dataclass(hints[name]):
-            built[name] = build(hints[name], values[name], f"{path}{name}.", faults)  # type: ignore[arg-type]  # is_dataclass says so
+            built[name] = build(hints[name], values[name], f"{path}{name}.", faults)
         else:
             built[name] = checked(values[name], hints[name], f"{path}{name}", faults)
     return None if faults else cls(**built)
