@@ -198,10 +198,11 @@ def find_run(
 
 def claim_common_attempt(warehouse: Warehouse, *, ds: str, scenario: str, methods: Sequence[str]) -> int:
     """One attempt number for every method of a run, higher than any of them had before."""
-    attempt = max(claim_attempt(warehouse, ds=ds, scenario=scenario, method=method) for method in methods)
+    claims = {method: claim_attempt(warehouse, ds=ds, scenario=scenario, method=method) for method in methods}
+    attempt = max(claims.values())
     for method in methods:
-        while claim_attempt(warehouse, ds=ds, scenario=scenario, method=method) < attempt:
-            pass  # a method that had fewer attempts catches up, so that its next claim is higher than this one
+        while claims[method] < attempt:  # a method that had fewer attempts catches up
+            claims[method] = claim_attempt(warehouse, ds=ds, scenario=scenario, method=method)
     return attempt
 
 
