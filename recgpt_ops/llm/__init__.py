@@ -1,0 +1,1 @@
+"""Engines that answer prompts, and what is asked of them."""

@@ -1,0 +1,44 @@
+"""The token account of a stage: what was asked, what the prefix cache saved, what was wasted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+
+@dataclass
+class TokenAccount:
+    """Counts of one shard; `+` joins shards. Token counts are of calls made now, not of those read from the ledger.
+
+    `cached_tokens` of `prompt_tokens` came from the prefix cache, `computed_tokens` did not; engines that do not say count as
+    computed. `whitespace_waste_tokens` of `completion_tokens` were runs of white space (024). `seconds` sums the calls' own
+    times, which overlap.
+    """
+
+    calls_made: int = 0
+    calls_reused: int = 0
+    calls_refused: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    computed_tokens: int = 0
+    completion_tokens: int = 0
+    whitespace_waste_tokens: int = 0
+    seconds: float = 0.0
+
+    def __add__(self, other: TokenAccount) -> TokenAccount:
+        return TokenAccount(**{field.name: getattr(self, field.name) + getattr(other, field.name) for field in fields(self)})
+
+    def as_dict(self) -> dict[str, float]:
+        """All counts by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def summary(self) -> str:
+        """One line for the end of a stage."""
+        line = (
+            f"{self.calls_made} calls made, {self.calls_reused} from the ledger; "
+            f"{self.prompt_tokens:,} prompt tokens ({self.cached_tokens:,} from the prefix cache), {self.completion_tokens:,} written"
+        )
+        if self.calls_refused:
+            line += f"; {self.calls_refused} answers refused"
+        if self.whitespace_waste_tokens:
+            line += f"; {self.whitespace_waste_tokens:,} wasted on white space"
+        return line

@@ -1,0 +1,230 @@
+"""Segment files: recorded answers on disk, append-only, checked record by record.
+
+    <ledger_root>/<ds>/<method>/<stage>/<shard>/<attempt>.seg        shard: "0000-1023" (a range of user_bucket) or "shared"
+
+    record = magic 4 | payload length 4 | bucket 2 | call id 32 | xxh3 checksum 8 | payload (JSON)
+
+A record is found again by its magic, so a torn or rotten one costs itself and no other. A range reads every segment whose
+range overlaps its own and keeps the buckets that are its own, so another `shard_count` loses no answer. What stays in memory
+is one small index entry per record of the shard; payloads are read when asked for (010).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import xxhash
+
+from recgpt_ops.errors import UsageError
+from recgpt_ops.ids import BUCKET_COUNT
+
+MAGIC = b"\xabRG1"
+HEADER = struct.Struct("<4sIH32sQ")
+SHARED = "shared"
+SHARED_BUCKET = 0xFFFF  # of a call that belongs to no user
+
+
+class Place(NamedTuple):
+    """Where a record's payload lies: which opened segment, at which byte, how long."""
+
+    segment: int
+    offset: int
+    length: int
+
+
+class Record(NamedTuple):
+    """One record while it is scanned."""
+
+    call_id: bytes
+    bucket: int
+    offset: int
+    payload: bytes
+
+
+def shard_name(first: int, last: int) -> str:
+    """The name of a range of user buckets, both ends inside.
+
+    >>> shard_name(0, 1023)
+    '0000-1023'
+    """
+    if not 0 <= first <= last < BUCKET_COUNT:
+        raise UsageError(f"shard {first}-{last}: expected 0 <= first <= last < {BUCKET_COUNT}")
+    return f"{first:04d}-{last:04d}"
+
+
+def shard_range(name: str) -> range:
+    """The buckets of a shard; none of its own for `shared`.
+
+    >>> shard_range("0512-1023")
+    range(512, 1024)
+    """
+    if name == SHARED:
+        return range(SHARED_BUCKET, SHARED_BUCKET + 1)
+    match = re.fullmatch(r"(\d{4})-(\d{4})", name)
+    if not match:
+        raise UsageError(f"shard {name!r}: expected a range such as '0000-1023', or {SHARED!r}")
+    return range(int(match[1]), int(match[2]) + 1)
+
+
+def pack(call_id: str, bucket: int, payload: dict[str, Any]) -> bytes:
+    """One record as bytes."""
+    body = json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    return HEADER.pack(MAGIC, len(body), bucket, bytes.fromhex(call_id), checksum(bytes.fromhex(call_id), bucket, body)) + body
+
+
+def checksum(call_id: bytes, bucket: int, body: bytes) -> int:
+    """Over everything that a reader relies on: key, bucket and payload."""
+    digest = xxhash.xxh3_64(call_id + bucket.to_bytes(2, "little"))
+    digest.update(body)
+    return digest.intdigest()
+
+
+def scan(data: bytes, faults: list[str], *, where: str) -> Iterator[Record]:
+    """The sound records of a segment's bytes, in order. What is not sound is told in `faults` with its place."""
+    at = 0
+    while at < len(data):
+        record = record_at(data, at)
+        if record is not None:
+            yield record
+            at = record.offset + len(record.payload)
+            continue
+        following = next_sound(data, at + 1)
+        if following is None:
+            faults.append(f"{where}: torn record at byte {at} of {len(data)}; that call is made again")
+            return
+        faults.append(f"{where}: corrupt record at byte {at}, reading goes on at byte {following}; what stood between is called again")
+        at = following
+
+
+def record_at(data: bytes, at: int) -> Record | None:
+    """The record that starts at a byte, or None when there is no sound one."""
+    if len(data) - at < HEADER.size:
+        return None
+    magic, length, bucket, call_id, expected = HEADER.unpack_from(data, at)
+    start = at + HEADER.size
+    if magic != MAGIC or start + length > len(data):
+        return None
+    body = data[start : start + length]
+    return Record(call_id, bucket, start, body) if checksum(call_id, bucket, body) == expected else None
+
+
+def next_sound(data: bytes, at: int) -> int | None:
+    """Where the next sound record starts, or None."""
+    while (at := data.find(MAGIC, at)) >= 0:
+        if record_at(data, at) is not None:
+            return at
+        at += 1
+    return None
+
+
+def attempt_order(path: Path) -> tuple[int, int]:
+    """Sort key of `<attempt>.seg` and `<attempt>.<n>.seg`."""
+    attempt, _, again = path.name.removesuffix(".seg").partition(".")
+    return int(attempt), int(again or 0)
+
+
+def segments_of(stage_dir: Path, shard: str) -> list[Path]:
+    """Every segment that may hold records of the shard, older attempts first."""
+    wanted = shard_range(shard)
+    found = []
+    for directory in sorted(stage_dir.iterdir()) if stage_dir.is_dir() else []:
+        theirs = shard_range(directory.name)
+        if theirs.start < wanted.stop and wanted.start < theirs.stop:
+            found += list(directory.glob("*.seg"))
+    return sorted(found, key=lambda path: (*attempt_order(path), path.parent.name))
+
+
+class ShardIndex:
+    """What a shard has recorded: call id -> where its payload lies. `faults` tells what could not be read."""
+
+    def __init__(self, stage_dir: Path, shard: str) -> None:
+        """Reads all segments once, one after the other."""
+        self.places: dict[bytes, Place] = {}
+        self.faults: list[str] = []
+        self.files: list[int] = []
+        wanted = shard_range(shard)
+        for path in segments_of(stage_dir, shard):
+            for record in scan(path.read_bytes(), self.faults, where=f"{path.parent.name}/{path.name}"):
+                if record.bucket in wanted or record.bucket == SHARED_BUCKET:
+                    # The first record of a call stands: what a later attempt read from it is what this one must read too.
+                    self.places.setdefault(record.call_id, Place(len(self.files), record.offset, len(record.payload)))
+            self.files.append(os.open(path, os.O_RDONLY))
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def get(self, call_id: str) -> dict[str, Any] | None:
+        """The payload of a call, or None when it is not recorded."""
+        place = self.places.get(bytes.fromhex(call_id))
+        if place is None:
+            return None
+        payload: dict[str, Any] = json.loads(os.pread(self.files[place.segment], place.length, place.offset))
+        return payload
+
+    def close(self) -> None:
+        """Gives the files back."""
+        for file in self.files:
+            os.close(file)
+        self.files.clear()
+
+
+class SegmentWriter:
+    """Appends records to this process's own file, which is made at the first flush.
+
+    A file is never continued by another process: an attempt that is started again writes `<attempt>.1.seg` beside it, so a
+    writer that was believed dead cannot tear another's records.
+    """
+
+    def __init__(self, directory: Path, attempt: int) -> None:
+        """Nothing is made on disk yet."""
+        self.directory, self.attempt = directory, attempt
+        self.pending: list[bytes] = []
+        self.file: int | None = None
+
+    def append(self, record: bytes) -> None:
+        """Holds a record until the next flush."""
+        self.pending.append(record)
+
+    def flush(self) -> None:
+        """Writes what is held and waits for the disk. UsageError when there is no room."""
+        if not self.pending:
+            return
+        data = b"".join(self.pending)
+        try:
+            if self.file is None:
+                self.file = self.create()
+            written = 0
+            while written < len(data):
+                written += os.write(self.file, data[written:])
+            os.fsync(self.file)
+        except OSError as error:
+            raise UsageError(
+                f"ledger {self.directory}: could not write {len(data)} bytes ({error.strerror}); make room, then run again"
+            ) from error
+        self.pending.clear()
+
+    def create(self) -> int:
+        """A file of our own: the first free name of this attempt."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        again = 0
+        while True:
+            path = self.directory / (f"{self.attempt}.{again}.seg" if again else f"{self.attempt}.seg")
+            try:
+                return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
+            except FileExistsError:
+                again += 1
+
+    def close(self) -> None:
+        """Flushes and closes."""
+        try:
+            self.flush()
+        finally:
+            if self.file is not None:
+                os.close(self.file)
+                self.file = None
