@@ -68,3 +68,8 @@ def user_bucket(user_id: str) -> int:
 def user_order(user_id: str) -> str:
     """Sort key of "the N smallest sha256(user_id)"."""
     return hashlib.sha256(user_id.encode()).hexdigest()
+
+
+def publish_id_of(run_id: str) -> str:
+    """The generation that an orchestrator's run writes: the same run, retried, writes the same generation."""
+    return "p" + hashlib.sha256(run_id.encode()).hexdigest()[:16]

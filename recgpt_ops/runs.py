@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import errno
-import hashlib
 import json
 import resource
 import sys
@@ -66,11 +65,6 @@ class StageCounts:
 
 
 Work = Callable[[NightRun, StageCounts], None]
-
-
-def publish_id_of(run_id: str) -> str:
-    """The generation that an orchestrator's run writes: the same run, retried, writes the same generation."""
-    return "p" + hashlib.sha256(run_id.encode()).hexdigest()[:16]
 
 
 def parse_arguments(stage: str, argv: Sequence[str] | None) -> argparse.Namespace:

@@ -104,6 +104,7 @@ class Night:
 
     methods: list[str]
     scenario: str
+    cron_time_zone: str  # the head DAG starts at midnight here; set it to the business time zone of the warehouse
     keep_days: int
 
 
@@ -156,6 +157,12 @@ def load_settings(environment: Mapping[str, str] | None = None, *, warehouse: st
     if faults:
         raise ConfigError(path.name, faults)
     return settings
+
+
+def own_variables(environment: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The RECGPT_* variables of this process, to be handed on to a job that starts elsewhere (a Ray cluster's workers)."""
+    environment = os.environ if environment is None else environment
+    return {name: value for name, value in environment.items() if name.startswith(PREFIX)}
 
 
 def overlay_environment(values: dict[str, Any], environment: Mapping[str, str]) -> list[str]:

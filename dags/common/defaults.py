@@ -1,0 +1,40 @@
+"""What every task of ours has unless its DAG file says otherwise, and what is said when one fails."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from dags.common.assets import tables_of
+
+OWNER = "recgpt-ops"
+
+
+def tell_failure(context: Mapping[str, Any]) -> None:
+    """The failure callback: one line with table, ds, reason and next step."""
+    sys.stdout.write(failure_line(context) + "\n")
+    sys.stdout.flush()
+
+
+def failure_line(context: Mapping[str, Any]) -> str:
+    """`FAILED table=user_contexts ds=2017-10-30 reason=... next=...`, for people, log search and alarms."""
+    task, params = context["task"], context.get("params") or {}
+    tables = ",".join(tables_of(getattr(task, "job", ""))) or task.task_id
+    ds = getattr(task, "ds", None) or params.get("ds") or context.get("partition_key") or "unknown"
+    reason = " ".join(str(context.get("exception") or "the task ended without a word").split())
+    return (
+        f"FAILED table={tables} ds={ds} reason={reason} "
+        f"next=mend the reason, then clear the task {task.dag_id}.{task.task_id}: finished stages are not done again; "
+        f"see infra/docs/runbooks/{task.dag_id}.md"
+    )
+
+
+DEFAULT_ARGS: dict[str, Any] = {
+    "owner": OWNER,
+    # Twice, because a lost worker, a dead engine or a full queue are gone a minute later. Wrong use (exit 2) is not retried at all.
+    "retries": 2,
+    "retry_delay": timedelta(minutes=1),
+    "on_failure_callback": tell_failure,
+}
