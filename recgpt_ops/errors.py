@@ -27,6 +27,10 @@ class ConfigError(UsageError):
         lines = "\n".join(f"  - {fault}" for fault in faults)
         super().__init__(f"{where}: {len(faults)} {'fault' if len(faults) == 1 else 'faults'}\n{lines}")
 
+    def __reduce__(self) -> tuple[type[ConfigError], tuple[str, list[str]]]:
+        """Made again from its parts where it crosses to another process (Ray)."""
+        return type(self), (self.where, self.faults)
+
 
 class InputsChangedError(UsageError):
     """A finished night was asked for again, but what it read has changed since."""
@@ -51,3 +55,7 @@ class RowError(RecgptError):
         """`reason` is a short snake_case word that is counted; `detail` a sentence with what was measured."""
         self.reason, self.detail = reason, detail
         super().__init__(f"{reason}: {detail}")
+
+    def __reduce__(self) -> tuple[type[RowError], tuple[str, str]]:
+        """Made again from its parts where it crosses to another process (Ray)."""
+        return type(self), (self.reason, self.detail)

@@ -105,9 +105,8 @@ def load_recipe(name: str, *, directory: Path = METHODS, engine: Engine | None =
     if recipe is not None:
         faults += value_faults(recipe) + (engine_faults(recipe, engine) if engine else [])
     if faults or recipe is None:
-        raise ConfigError(
-            f"infra/methods/{name}.yaml", [fault.replace("infra/env/local.yaml", "infra/methods/v2.yaml") for fault in faults]
-        )
+        named = [fault.replace("infra/env/local.yaml", "infra/methods/v2.yaml") for fault in faults]  # the example to copy from
+        raise ConfigError(f"infra/methods/{name}.yaml", named)
     return recipe
 
 

@@ -1,0 +1,36 @@
+"""What a night may cost at most, known before it starts: calls and tokens, whatever the machine's speed.
+
+Demo: 8 users x (3 planner + 3 x 5 expert + at most 15 arbiter) + at most 8 x 15 shared calls without a context.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from recgpt_ops.recipes import Recipe
+
+
+class PlannedCalls(NamedTuple):
+    """The most calls of a night by role, retries after invalid answers not counted."""
+
+    planner: int
+    expert: int
+    arbiter: int
+    arbiter_null: int
+
+    @property
+    def total(self) -> int:
+        """All roles."""
+        return sum(self)
+
+
+def planned_calls(recipe: Recipe, users: int) -> PlannedCalls:
+    """The most calls that `users` users can take. `arbiter_null` calls are shared, so many users take fewer."""
+    pool = recipe.persona_count * recipe.tags_per_persona
+    by_likelihood = recipe.arbiter == "likelihood"
+    return PlannedCalls(
+        planner=users * (recipe.persona_count if recipe.planner == "choice" else 1),
+        expert=users * recipe.persona_count * (recipe.tags_per_persona if recipe.vocabulary == "closed" else 1),
+        arbiter=users * (pool if by_likelihood else 1),
+        arbiter_null=users * pool if by_likelihood else 0,
+    )
