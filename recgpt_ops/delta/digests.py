@@ -1,0 +1,111 @@
+"""Digests of a multiset of rows: equal for the same rows in any order and in any split into files.
+
+    rows ("u1", 3), ("u2", null)
+    texts    "u1" US "3"        "u2" US NUL             as in `ids`: one text per row, columns in contract order
+    md5      128 bits of each text, taken as two numbers of 64 bits, summed up
+    digest   sha256 of "2:<sum>:<sum>"                  the count and both sums
+
+Sums do not depend on order, two equal rows count twice, and every step is defined outside any engine, so a digest outlives the
+versions of DuckDB and Arrow. Volatile columns are left out. One pass over the rows makes both digests, about 1 s for a million.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import duckdb
+import pyarrow as pa
+
+from recgpt_ops.delta.schemas import arrow_type
+from recgpt_ops.tables import Contract
+
+LANE = 2**64
+
+
+@dataclass
+class Sums:
+    """Running sums of one scope: rows, then the two halves of the md5 numbers of keys and of whole rows."""
+
+    row_count: int = 0
+    key_low: int = 0
+    key_high: int = 0
+    row_low: int = 0
+    row_high: int = 0
+
+    @property
+    def key_digest(self) -> str:
+        """sha256 hex over the keys."""
+        return sums_digest(self.row_count, self.key_low, self.key_high)
+
+    @property
+    def row_digest(self) -> str:
+        """sha256 hex over the whole rows, volatile columns left out."""
+        return sums_digest(self.row_count, self.row_low, self.row_high)
+
+
+def sums_digest(count: int, low: int, high: int) -> str:
+    """The digest of one multiset from its count and sums; `low` and `high` are taken modulo 2^64.
+
+    >>> sums_digest(0, 0, 0)[:12]
+    '3c7d41b10a91'
+    """
+    return hashlib.sha256(f"{count}:{low % LANE}:{high % LANE}".encode()).hexdigest()
+
+
+def canonical_type(type_: pa.DataType) -> pa.DataType:
+    """The type a column is cast to before it becomes text: times are microseconds, doubles their shortest text, at any depth."""
+    if pa.types.is_timestamp(type_):
+        return pa.int64()
+    if pa.types.is_float64(type_):
+        return pa.string()
+    if pa.types.is_list(type_):
+        return pa.list_(pa.field("element", canonical_type(type_.value_type)))
+    if pa.types.is_struct(type_):
+        return pa.struct([pa.field(field.name, canonical_type(field.type)) for field in type_])
+    return type_
+
+
+def text_sql(contract: Contract, columns: tuple[str, ...]) -> str:
+    """The SQL that writes one row's columns as the text that is hashed; arrays and structs as JSON."""
+    parts = []
+    for name in columns:
+        nested = "<" in contract.column(name).type
+        text = f'to_json("{name}")::varchar' if nested else f'"{name}"::varchar'
+        parts.append(f'CASE WHEN "{name}" IS NULL THEN chr(0) ELSE {text} END')
+    return f"concat_ws(chr(31), {', '.join(parts)})"
+
+
+class DigestPass:
+    """Takes a table's rows in batches and holds the sums of each scope (ds, bucket or import)."""
+
+    def __init__(self, contract: Contract, scope_column: str | None) -> None:
+        """`scope_column` None: all rows are one scope, found under ""."""
+        self.contract, self.scope_column = contract, scope_column
+        self.columns = tuple(dict.fromkeys((*contract.digest_columns, *contract.digest_key, *([scope_column] if scope_column else []))))
+        self.sums: dict[str, Sums] = {}
+        self.connection = duckdb.connect()
+        low, high = "(({0} & 18446744073709551615::uhugeint)::hugeint)", "(({0} >> 64)::hugeint)"
+        lanes = ", ".join(f"sum({lane.format(number)})" for number in ("k", "r") for lane in (low, high))
+        scope = f'"{scope_column}"' if scope_column else "''"
+        key, row = text_sql(contract, contract.digest_key), text_sql(contract, contract.digest_columns)
+        self.query = f"SELECT scope, count(*), {lanes} FROM (SELECT {scope} AS scope, md5_number({key}) AS k, md5_number({row}) AS r FROM batch) GROUP BY scope"
+
+    def add(self, rows: pa.Table) -> None:
+        """Counts the rows in; columns that no digest needs may be there."""
+        canonical = pa.table({name: rows[name].cast(canonical_type(arrow_type(self.contract.column(name).type))) for name in self.columns})
+        self.connection.register("batch", canonical)
+        for scope, count, key_low, key_high, row_low, row_high in self.connection.execute(self.query).fetchall():
+            sums = self.sums.setdefault(scope, Sums())
+            sums.row_count += count
+            sums.key_low, sums.key_high = sums.key_low + int(key_low), sums.key_high + int(key_high)
+            sums.row_low, sums.row_high = sums.row_low + int(row_low), sums.row_high + int(row_high)
+        self.connection.unregister("batch")
+
+
+def table_digests(contract: Contract, rows: pa.Table) -> tuple[str, str]:
+    """(key digest, row digest) of rows in memory, as one scope."""
+    digest_pass = DigestPass(contract, None)
+    digest_pass.add(rows)
+    sums = digest_pass.sums.get("", Sums())
+    return sums.key_digest, sums.row_digest

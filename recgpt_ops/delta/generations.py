@@ -1,0 +1,263 @@
+"""Publishing a generation: conform, stage, check the staged bytes, commit exactly those, certificate.
+
+    rows of a job -> final files below the table -> one pass over them: digests and Great Expectations -> one commit -> a certificate
+    per scope (the ds of a night, every bucket of a state table, the import of a feed); a scope without rows has one too
+
+Nothing that a reader sees is changed: a generation is a partition of its own. A retry finds the marker of what landed and does nothing.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from recgpt_ops.delta.certificates import Certificate, certificates, code_version, find_certificates, record_certificates
+from recgpt_ops.delta.commits import commit_parts, landed_scopes
+from recgpt_ops.delta.digests import DigestPass, Sums
+from recgpt_ops.delta.faults import told_plainly
+from recgpt_ops.delta.quarantine import QuarantineRow, quarantine_rows
+from recgpt_ops.delta.reading import DataFile, files_dataset, generation_files, table_files
+from recgpt_ops.delta.schemas import conform
+from recgpt_ops.delta.staging import PartFile, remove_parts, stage_directory, staged_batches, staged_files, write_parts
+from recgpt_ops.delta.violations import Violation, known_keys, violation_message
+from recgpt_ops.delta.warehouse import Warehouse, create_table
+from recgpt_ops.errors import ContractError, NightError
+from recgpt_ops.tables import Contract, load_contract
+
+__all__ = ["Certificate", "certificates", "publish_arrow", "publish_files", "stage_directory"]
+
+SCOPE_COLUMNS = {"night": "ds", "state": "bucket", "feed": "import_id"}
+SCAN_ROWS = 131_072
+
+
+@dataclass(frozen=True)
+class Generation:
+    """What is published, and the counts that go into its certificates."""
+
+    contract: Contract
+    publish_id: str
+    scopes: tuple[str, ...]
+    fence: int | None
+    input_digest: str
+    arrived_cut_ds: str | None
+    quarantined_count: int
+    calls_made: int
+    calls_reused: int
+
+    @property
+    def scope_column(self) -> str:
+        """The column whose values are the scopes."""
+        return SCOPE_COLUMNS[self.contract.kind]
+
+
+def publish_files(
+    warehouse: Warehouse,
+    table: str,
+    directory: Path,
+    *,
+    publish_id: str,
+    scopes: Sequence[str],
+    fence: int | None,
+    input_digest: str,
+    arrived_cut_ds: str | None = None,
+    quarantined_count: int = 0,
+    calls_made: int = 0,
+    calls_reused: int = 0,
+) -> list[Certificate]:
+    """Publishes the Parquet files of a `stage_directory` and removes it; returns one certificate per scope, in the order of `scopes`."""
+    contract = load_contract(table)
+    generation = Generation(
+        contract, publish_id, tuple(scopes), fence, input_digest, arrived_cut_ds, quarantined_count, calls_made, calls_reused
+    )
+    try:
+        return publish_batches(warehouse, generation, staged_batches(contract, staged_files(contract, directory)))
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)  # rows of users must not lie about, published or not
+
+
+def publish_arrow(
+    warehouse: Warehouse,
+    table: str,
+    rows: pa.Table,
+    *,
+    publish_id: str,
+    scopes: Sequence[str],
+    fence: int | None,
+    input_digest: str,
+    arrived_cut_ds: str | None = None,
+    quarantined_count: int = 0,
+    calls_made: int = 0,
+    calls_reused: int = 0,
+) -> list[Certificate]:
+    """`publish_files` for rows in memory."""
+    contract = load_contract(table)
+    generation = Generation(
+        contract, publish_id, tuple(scopes), fence, input_digest, arrived_cut_ds, quarantined_count, calls_made, calls_reused
+    )
+    return publish_batches(warehouse, generation, iter([conform(contract, rows)]))
+
+
+def publish_batches(warehouse: Warehouse, generation: Generation, batches: Iterable[pa.Table]) -> list[Certificate]:
+    """The whole story, from conformed rows to certificates."""
+    contract, name = generation.contract, generation.contract.name
+    found = find_certificates(warehouse, name, generation.publish_id, scopes=generation.scopes, input_digest=generation.input_digest)
+    if len(found) < len(generation.scopes):
+        create_table(warehouse, name)
+        delta = warehouse.open(name)
+        if not landed_scopes(delta, generation.scopes, generation.publish_id):
+            sums, warnings = land(warehouse, generation, batches)
+        else:
+            sums, warnings = None, ()
+        if sums is None:  # an attempt before this one, or beside it, was first: what it committed is what counts
+            sums, warnings = committed_sums(warehouse, generation), ()
+        made = [
+            make_certificate(warehouse, generation, scope, sums.get(scope, Sums()), warnings=warnings)
+            for scope in generation.scopes
+            if scope not in found
+        ]
+        found |= {certificate.partition: certificate for certificate in record_certificates(warehouse, made)}
+    return [found[scope] for scope in generation.scopes]
+
+
+def land(warehouse: Warehouse, generation: Generation, batches: Iterable[pa.Table]) -> tuple[dict[str, Sums] | None, tuple[str, ...]]:
+    """Stages, checks and commits; the sums of what landed, or None when another attempt's files did, and the warnings."""
+    contract = generation.contract
+    root = Path(warehouse.path(contract.name))
+    where = f"{contract.table_id}, {', '.join(generation.scopes[:3])}"
+    with told_plainly(where, root=str(root)):
+        parts = write_parts(contract, batches, root, publish_id=generation.publish_id)
+    landed = False
+    try:
+        sums, violations = check_parts(generation, root, parts)
+        refuse_violations(warehouse, generation, violations)
+        landed = commit_parts(
+            warehouse,
+            contract,
+            parts,
+            scopes=generation.scopes,
+            publish_id=generation.publish_id,
+            fence=generation.fence,
+            metadata={"recgpt.publish_id": generation.publish_id, "recgpt.input_digest": generation.input_digest},
+            guard=(lambda delta: refuse_known_keys(delta, generation, root, parts)) if contract.kind == "feed" and parts else None,
+        )
+    finally:
+        if not landed:
+            remove_parts(root, parts)
+    return (sums if landed or not parts else None), tuple(violation_message(violation) for violation in violations)
+
+
+def check_parts(generation: Generation, root: Path, parts: Sequence[PartFile]) -> tuple[dict[str, Sums], list[Violation]]:
+    """One pass over the files as they lie on the disk: sums per scope, and every rule that they break."""
+    from recgpt_ops.delta.checks import CheckColumns, run_checks  # Great Expectations takes seconds to import
+
+    contract = generation.contract
+    files = data_files(root, parts)
+    dataset = files_dataset(contract, files)
+    digest_pass, columns = DigestPass(contract, generation.scope_column), CheckColumns(contract)
+    for batch in dataset.to_batches(batch_size=SCAN_ROWS):
+        rows = pa.Table.from_batches([batch])
+        digest_pass.add(rows)
+        columns.add(rows)
+    strange = sorted(map(str, set(digest_pass.sums) - set(generation.scopes)))
+    if strange:
+        raise ContractError(
+            f"{contract.table_id}: rows of {generation.scope_column} {strange[0]!r}, but this publishes {', '.join(generation.scopes[:5])}; "
+            "name every scope that the job makes"
+        )
+    written, read = sum(part.row_count for part in parts), sum(sums.row_count for sums in digest_pass.sums.values())
+    if written != read:
+        raise NightError(f"{contract.table_id}: {written} rows were staged, {read} were read back; run the stage again")
+    return digest_pass.sums, run_checks(contract, columns, dataset)
+
+
+def data_files(root: Path, parts: Sequence[PartFile]) -> list[DataFile]:
+    """Staged files as the readers of a table know them."""
+    return [DataFile(str(root / part.path), part.partition, part.row_count, part.size_bytes) for part in parts]
+
+
+def refuse_violations(warehouse: Warehouse, generation: Generation, violations: Sequence[Violation]) -> None:
+    """Puts the rows that broke a rule graded fail into quarantine and raises; warnings pass."""
+    failed = [violation for violation in violations if violation.grade == "fail"]
+    if not failed:
+        return
+    contract = generation.contract
+    scope = generation.scopes[0]
+    rows = [
+        QuarantineRow(
+            table_name=contract.name,
+            row_key=key,
+            stage=contract.name,
+            reason=f"check_{violation.rule}",
+            detail=violation_message(violation, show_key=False),
+            raw=raw,
+            ds=scope if contract.kind == "night" else None,
+            import_id=generation.publish_id if contract.kind == "feed" else None,
+            attempt=generation.fence,
+        )
+        for violation in failed
+        for key, raw in violation.rows
+    ]
+    quarantine_rows(warehouse, rows)
+    told = "; ".join(violation_message(violation) for violation in failed)
+    raise ContractError(
+        f"{contract.table_id}, {scope}: {told}; nothing was published, the rows are in quarantine under stage {contract.name!r}"
+    )
+
+
+def refuse_known_keys(delta: DeltaTable, generation: Generation, root: Path, parts: Sequence[PartFile]) -> None:
+    """A feed holds each key once: rows whose key an earlier import brought must be left out by the job, not added again."""
+    contract = generation.contract
+    count, first = known_keys(contract, data_files(root, parts), table_files(delta, contract))
+    if count:
+        raise ContractError(
+            f"{contract.table_id}, {generation.publish_id}: {count} keys are in the table already, the first is {first}; "
+            "leave out what is there and import again"
+        )
+
+
+def committed_sums(warehouse: Warehouse, generation: Generation) -> dict[str, Sums]:
+    """The sums of a generation that landed without a certificate, from its files."""
+    contract = generation.contract
+    digest_pass = DigestPass(contract, generation.scope_column)
+    for batch in files_dataset(contract, committed_files(warehouse, generation)).to_batches(batch_size=SCAN_ROWS):
+        digest_pass.add(pa.Table.from_batches([batch]))
+    return {scope: sums for scope, sums in digest_pass.sums.items() if scope in generation.scopes}
+
+
+def committed_files(warehouse: Warehouse, generation: Generation) -> list[DataFile]:
+    """The committed files of a generation; a feed's are known by the import that stands in their names."""
+    if generation.contract.kind == "feed":
+        files = generation_files(warehouse, generation.contract.name)
+        return [file for file in files if f"-{generation.publish_id}-" in Path(file.path).name]
+    partitions = {generation.scope_column: generation.scopes, "publish_id": generation.publish_id}
+    return generation_files(warehouse, generation.contract.name, **partitions)
+
+
+def make_certificate(warehouse: Warehouse, generation: Generation, scope: str, sums: Sums, *, warnings: tuple[str, ...]) -> Certificate:
+    """One scope's certificate from its sums."""
+    is_feed = generation.contract.kind == "feed"
+    file_count = sum(is_feed or file.partition[generation.scope_column] == scope for file in committed_files(warehouse, generation))
+    return Certificate(
+        table_name=generation.contract.name,
+        partition=scope,
+        publish_id=generation.publish_id,
+        arrived_cut_ds=generation.arrived_cut_ds,
+        row_count=sums.row_count,
+        key_digest=sums.key_digest,
+        row_digest=sums.row_digest,
+        input_digest=generation.input_digest,
+        file_count=file_count,
+        quarantined_count=generation.quarantined_count,
+        calls_made=generation.calls_made,
+        calls_reused=generation.calls_reused,
+        fence=generation.fence,
+        code_version=code_version(),
+        made_at=datetime.now(UTC),
+        warnings=warnings,
+    )

@@ -1,0 +1,141 @@
+"""Where the tables lie, and who the warehouse belongs to: its business time zone and default locale.
+
+    <root>/<table>_v<N>/        one Delta table each
+    <root>/_staging/ _ledger/ _progress/ _models/      no tables; Delta's vacuum leaves names that begin with _ alone
+
+Zone and locale stand in the properties of the feed tables, so that a copy that holds only feeds and the ledger still knows them.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from deltalake import DeltaTable
+
+from recgpt_ops.delta.faults import told_plainly
+from recgpt_ops.delta.schemas import arrow_schema
+from recgpt_ops.errors import UsageError
+from recgpt_ops.tables import all_contracts, load_contract
+
+ZONE, LOCALE = "recgpt.business_time_zone", "recgpt.default_locale"
+FEEDS = ("behavior_events", "items", "user_profiles")
+
+# Everything that some reader cannot do is off. No statistics of columns: an erased id must not stay in the log.
+PROPERTIES: dict[str, str | None] = {
+    "delta.enableDeletionVectors": "false",
+    "delta.columnMapping.mode": "none",
+    "delta.dataSkippingNumIndexedCols": "0",
+}
+
+
+@dataclass(frozen=True)
+class Warehouse:
+    """All tables of one tenant and data set."""
+
+    root: str
+
+    def path(self, table: str) -> str:
+        """Folder of a table, whether it exists or not."""
+        return str(Path(self.root) / load_contract(table).table_id)
+
+    def exists(self, table: str) -> bool:
+        """Whether the table was created."""
+        return DeltaTable.is_deltatable(self.path(table))
+
+    def open(self, table: str) -> DeltaTable:
+        """The newest version of a table; UsageError when it was never created."""
+        if not self.exists(table):
+            producer = load_contract(table).producer
+            raise UsageError(f"{table}: there is no such table in warehouse {self.root}; {producer} makes it")
+        with told_plainly(table, root=self.path(table)):
+            return DeltaTable(self.path(table))
+
+    @property
+    def zone(self) -> str:
+        """The business time zone; UsageError before the first import."""
+        return self._identity()[0]
+
+    @property
+    def locale(self) -> str:
+        """The language of users and items that name none; UsageError before the first import."""
+        return self._identity()[1]
+
+    def _identity(self) -> tuple[str, str]:
+        found = read_identity(self)
+        if found is None:
+            raise UsageError(f"warehouse {self.root} holds no data yet; run `recgpt import` first")
+        return found
+
+
+def open_warehouse(root: str, *, create: bool = False) -> Warehouse:
+    """The warehouse at `root`, an absolute path from here on; `create` makes the folder. UsageError when it is missing or locked."""
+    path = Path(root).expanduser().absolute()
+    if create:
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"warehouse {path} cannot be made: {error.strerror}; mend that or name another with --warehouse") from None
+    if not path.is_dir():
+        what = "is a file" if path.exists() else "does not exist"
+        raise UsageError(f"warehouse {path} {what}; run `recgpt import` to make one, or name another with --warehouse")
+    needed = os.R_OK | os.X_OK | (os.W_OK if create else 0)
+    if not os.access(path, needed):
+        raise UsageError(f"warehouse {path} cannot be {'written' if create else 'read'} by this user; mend its rights or name another")
+    return Warehouse(str(path))
+
+
+def read_identity(warehouse: Warehouse) -> tuple[str, str] | None:
+    """(zone, locale) from the first feed table there is; None when nothing was imported."""
+    for table in FEEDS:
+        if warehouse.exists(table):
+            properties = warehouse.open(table).metadata().configuration
+            if ZONE in properties and LOCALE in properties:
+                return properties[ZONE], properties[LOCALE]
+    return None
+
+
+def fix_identity(warehouse: Warehouse, *, zone: str, locale: str) -> None:
+    """Writes zone and locale into the feed tables, which are created; another pair later is refused."""
+    try:
+        ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError):
+        raise UsageError(f"{zone!r} is no time zone; name one such as America/New_York") from None
+    found = read_identity(warehouse)
+    if found is not None and found != (zone, locale):
+        raise UsageError(
+            f"warehouse {warehouse.root} is fixed to zone {found[0]} and locale {found[1]}, but this import says {zone} and {locale}; "
+            "import into another --warehouse"
+        )
+    for table in FEEDS:
+        create_with(warehouse, table, {ZONE: zone, LOCALE: locale})
+
+
+def create_table(warehouse: Warehouse, table: str) -> None:
+    """Creates an empty table from its contract; does nothing when it is there. A feed takes the warehouse's zone and locale along."""
+    create_with(warehouse, table, {ZONE: warehouse.zone, LOCALE: warehouse.locale} if table in FEEDS else {})
+
+
+def create_with(warehouse: Warehouse, table: str, properties: dict[str, str]) -> None:
+    """`create_table` with further properties; `mode="ignore"` lets two jobs create it at the same time."""
+    if warehouse.exists(table):
+        return
+    contract = load_contract(table)
+    with told_plainly(table, root=warehouse.root):
+        DeltaTable.create(
+            warehouse.path(table),
+            schema=arrow_schema(contract),
+            mode="ignore",
+            partition_by=list(contract.partition_by),
+            name=contract.table_id,
+            description=contract.description,
+            configuration={**PROPERTIES, **properties},
+            raise_if_key_not_exists=False,  # recgpt.* is not Delta's
+        )
+
+
+def all_tables(warehouse: Warehouse) -> list[str]:
+    """The tables that exist, in contract order."""
+    return [table for table in all_contracts() if warehouse.exists(table)]
