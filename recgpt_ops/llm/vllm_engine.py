@@ -1,0 +1,183 @@
+"""vLLM, loaded in this process and driven by `step_loop`. The only module that imports vllm (besides its logits processor).
+
+What decides the answers is pinned here: xgrammar as the grammar's back end without white space, the prefix cache, raw
+log-probabilities, no seeds per request, and no sampling setting but the request's own (031). Why `LLMEngine` in process and
+not AsyncLLM: infra/docs/adr/0002-the-engine.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import vllm
+from vllm.engine.arg_utils import EngineArgs
+from vllm.exceptions import VLLMValidationError
+from vllm.platforms import current_platform
+from vllm.sampling_params import SamplingParams, StructuredOutputsParams
+from vllm.v1.engine.llm_engine import LLMEngine
+
+from recgpt_ops.errors import ConfigError, EngineError
+from recgpt_ops.llm.forced_tokens import FORCED, ForcedTokens
+from recgpt_ops.llm.models import model_hash
+from recgpt_ops.llm.requests import Answer, EngineIdentity, Request, Sampling, check_request
+from recgpt_ops.llm.step_loop import StepLoop
+from recgpt_ops.llm.tokenizer import load_tokenizer
+from recgpt_ops.settings import Engine as EngineSettings
+
+CANARY_TOKENS = 8
+SAMPLING_FIELDS = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty")
+
+
+class VllmEngine:
+    """A loaded engine. `canary` is what it wrote, right after loading, to a fixed prompt: the measure of its health."""
+
+    def __init__(self, settings: EngineSettings, *, name: str, folder: Path) -> None:
+        """Loads the model; ConfigError when the folder's own sampling defaults would be applied."""
+        started = time.monotonic()
+        engine = LLMEngine.from_engine_args(engine_arguments(settings, folder))
+        self.tokenizer = load_tokenizer(folder)
+        self.known = EngineIdentity(
+            model=name,
+            model_hash=model_hash(folder),
+            tokenizer_hash=self.tokenizer.tokenizer_hash,
+            build=build_name(settings),
+            max_model_len=settings.max_model_len,
+            vocabulary_size=engine.model_config.get_vocab_size(),
+            sampling_defaults=effective_sampling(engine),
+        )
+        self.loop = StepLoop(engine, request_errors=(VLLMValidationError, ValueError))
+        self.canary: tuple[int, ...] = ()
+        self.load_seconds = time.monotonic() - started
+
+    @property
+    def identity(self) -> EngineIdentity:
+        """Model, build and effective sampling settings."""
+        return self.known
+
+    async def answer(self, request: Request) -> Answer:
+        """The answer; what may not reach the engine is refused before it."""
+        check_request(request, self.known)
+        started = time.monotonic()
+        output = await asyncio.wrap_future(self.loop.submit({"prompt_token_ids": list(request.token_ids)}, sampling_params(request)))
+        return read_output(output, request, seconds=time.monotonic() - started)
+
+    async def check_health(self) -> None:
+        """EngineError unless the canary prompt gives the tokens it gave after loading: a poisoned engine looks healthy otherwise."""
+        ids = list(self.tokenizer.encode_data("The days of the week are Monday, Tuesday,"))
+        params = SamplingParams(max_tokens=CANARY_TOKENS, temperature=0.0, logprobs=0, ignore_eos=True)
+        completion = (await asyncio.wrap_future(self.loop.submit({"prompt_token_ids": ids}, params))).outputs[0]
+        written = tuple(completion.token_ids)
+        self.canary = self.canary or written
+        if written != self.canary or not math.isfinite(sum(sampled_logprobs(completion))):
+            raise EngineError(f"engine is poisoned: the canary prompt gave {written}, after loading it gave {self.canary}")
+
+    def stop(self) -> None:
+        """Ends the stepping thread."""
+        self.loop.stop()
+
+
+def engine_arguments(settings: EngineSettings, folder: Path) -> EngineArgs:
+    """What the engine is loaded with. Everything that changes answers is said, nothing is left to a default."""
+    return EngineArgs(
+        model=str(folder),
+        tokenizer=str(folder),
+        trust_remote_code=False,
+        load_format="safetensors",
+        dtype=settings.dtype,  # type: ignore[arg-type]  # vLLM checks the word itself
+        quantization=settings.quantization,
+        kv_cache_dtype=settings.kv_cache_dtype,  # type: ignore[arg-type]  # the same
+        tensor_parallel_size=settings.tensor_parallel_size,
+        max_model_len=settings.max_model_len,
+        max_num_seqs=settings.max_num_seqs,
+        max_num_batched_tokens=settings.max_num_batched_tokens,
+        enable_prefix_caching=True,
+        enforce_eager=current_platform.is_cpu(),  # compile mode fails on CPU: "CPU Generator does not use offset"
+        async_scheduling=False,  # a forced row must see the tokens of the step before
+        generation_config="vllm",  # not the folder's own sampling defaults
+        logprobs_mode="raw_logprobs",
+        logits_processors=[ForcedTokens],
+        structured_outputs_config={"backend": "xgrammar", "disable_any_whitespace": True},  # type: ignore[arg-type]  # a mapping is taken
+        disable_log_stats=True,
+        seed=0,
+    )
+
+
+def build_name(settings: EngineSettings) -> str:
+    """Engine, version, device and number formats: the part of a fingerprint that says which build answered."""
+    formats = (
+        settings.dtype,
+        settings.quantization or "unquantized",
+        f"kv {settings.kv_cache_dtype}",
+        f"tp {settings.tensor_parallel_size}",
+    )
+    return " ".join(("vllm", vllm.__version__, current_platform.device_type, *formats))
+
+
+def sampling_params(request: Request) -> SamplingParams:
+    """A request in vLLM's words. No seed: a seeded request whose prompt is split over steps kills the engine on CPU."""
+    sampling = request.sampling
+    settings: dict[str, Any] = {
+        "temperature": sampling.temperature,
+        "repetition_penalty": sampling.repetition_penalty,
+        "top_p": sampling.top_p,
+        "top_k": sampling.top_k,
+    }
+    if request.forced_ids is not None:
+        forced = list(request.forced_ids)
+        return SamplingParams(max_tokens=len(forced), logprobs=0, ignore_eos=True, extra_args={FORCED: forced}, **settings)
+    structured = None
+    if request.choice is not None:
+        structured = StructuredOutputsParams(choice=list(request.choice))
+    elif request.json_schema is not None:
+        structured = StructuredOutputsParams(json=request.json_schema)
+    return SamplingParams(max_tokens=sampling.max_tokens, structured_outputs=structured, **settings)
+
+
+def effective_sampling(engine: LLMEngine) -> dict[str, Any]:
+    """The settings that a plain request has once the engine has taken it in; ConfigError when they are not what was asked."""
+    asked = sampling_params(Request("probe", "", (), (1,), Sampling(max_tokens=1)))
+    taken = engine.input_processor.process_inputs(
+        "probe", {"prompt_token_ids": [1]}, asked.clone(), supported_tasks=engine.get_supported_tasks()
+    ).params
+    defaults = engine.model_config.get_diff_sampling_param()
+    faults = [
+        f"{name} is {getattr(taken, name)!r} in the engine, {getattr(asked, name)!r} was asked"
+        for name in SAMPLING_FIELDS
+        if getattr(taken, name) != getattr(asked, name)
+    ]
+    faults += [
+        f"the model folder's own {name} = {value!r} is applied; remove it from generation_config.json" for name, value in defaults.items()
+    ]
+    if faults:
+        raise ConfigError(f"sampling of {engine.model_config.model}", faults)
+    return {name: getattr(taken, name) for name in SAMPLING_FIELDS}
+
+
+def read_output(output: Any, request: Request, *, seconds: float) -> Answer:
+    """The engine's output as our own; EngineError when forced ids were not written as they were forced."""
+    completion = output.outputs[0]
+    logprobs = None
+    if request.forced_ids is not None:
+        if tuple(completion.token_ids) != request.forced_ids:
+            raise EngineError(
+                f"forced ids {request.forced_ids} were written as {tuple(completion.token_ids)}; the logits processor is not in use"
+            )
+        logprobs = sampled_logprobs(completion)
+    return Answer(
+        text=completion.text,
+        finish_reason=completion.finish_reason or "unknown",
+        prompt_tokens=len(output.prompt_token_ids),
+        cached_tokens=output.num_cached_tokens,
+        completion_tokens=len(completion.token_ids),
+        seconds=seconds,
+        logprobs=logprobs,
+    )
+
+
+def sampled_logprobs(completion: Any) -> tuple[float, ...]:
+    """The raw log-probability of each written token."""
+    return tuple(step[id_].logprob for step, id_ in zip(completion.logprobs, completion.token_ids, strict=True))
