@@ -63,7 +63,7 @@ with DAG(
         "warehouse": Param(None, type=["null", "string"], description="Root of the warehouse; the setting's when empty"),
         "run_id": Param(None, type=["null", "string"], description="Set by `recgpt night`: the name under which this run is recorded"),
     },
-):
+) as dag:
     # Claims the attempt and writes down methods and audience; every later job finds both by the publish_id, so it comes first.
     night_users = spark_task("night_users", limit=timedelta(minutes=30), is_head=True)
     buckets = [

@@ -53,7 +53,7 @@ with DAG(
         "publish_id": Param(None, type=["null", "string"], description="Generation to finish; the event's when empty"),
         "warehouse": Param(None, type=["null", "string"], description="Root of the warehouse; the event's or the setting's when empty"),
     },
-):
+) as dag:
     intents = ray_task("jobs/ray/intents.py", limit=timedelta(hours=6))
     candidate_items = ray_task("jobs/ray/candidate_items.py", limit=timedelta(hours=2))
     # Last, and the only task that changes what readers see; a night that failed before it stays invisible.

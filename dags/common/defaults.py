@@ -19,13 +19,16 @@ def tell_failure(context: Mapping[str, Any]) -> None:
 
 
 def failure_line(context: Mapping[str, Any]) -> str:
-    """`FAILED table=user_contexts ds=2017-10-30 reason=... next=...`, for people, log search and alarms."""
+    """`FAILED table=user_contexts ds=2017-10-30 exit=1 reason=... next=...`, for people, log search and alarms.
+
+    `exit` is the job's exit code (2: it could not run), 1 where the task failed without one.
+    """
     task, params = context["task"], context.get("params") or {}
     tables = ",".join(tables_of(getattr(task, "job", ""))) or task.task_id
     ds = getattr(task, "ds", None) or params.get("ds") or context.get("partition_key") or "unknown"
     reason = " ".join(str(context.get("exception") or "the task ended without a word").split())
     return (
-        f"FAILED table={tables} ds={ds} reason={reason} "
+        f"FAILED table={tables} ds={ds} exit={getattr(task, 'exit_code', None) or 1} reason={reason} "
         f"next=mend the reason, then clear the task {task.dag_id}.{task.task_id}: finished stages are not done again; "
         f"see infra/docs/runbooks/{task.dag_id}.md"
     )

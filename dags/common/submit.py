@@ -62,7 +62,8 @@ class JobOperator(BaseOperator):
     def __init__(self, *, job: str, is_head: bool = False, **arguments: Any) -> None:
         super().__init__(outlets=[table_asset(table) for table in tables_of(job)], **arguments)
         self.job, self.is_head = job, is_head
-        self.ds: str | None = None  # told by the failure callback, known once the task runs
+        self.ds: str | None = None  # this and the next are told by the failure callback, known once the job ran
+        self.exit_code: int | None = None
         self.is_killed = False
 
     def identify(self, context: Mapping[str, Any]) -> RunIdentity:
@@ -70,6 +71,7 @@ class JobOperator(BaseOperator):
         try:
             identity = run_identity(context, is_head=self.is_head)
         except UsageError as error:
+            self.exit_code = error.exit_code
             raise AirflowFailException(str(error)) from error
         self.ds = identity.ds
         return identity
@@ -82,6 +84,7 @@ class JobOperator(BaseOperator):
 
     def fail(self, code: int | None, lines: list[str]) -> None:
         """Raises why the job failed; wrong use (exit 2) and a task that somebody ended are not tried again."""
+        self.exit_code = code
         if self.is_killed:
             raise AirflowFailException(f"{self.job}: was ended from outside; its job is stopped")
         if code == UsageError.exit_code:

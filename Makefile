@@ -1,0 +1,76 @@
+# `make` lists what there is. Everything runs in .venv, which the first target that needs it makes.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON := $(or $(shell command -v python3.11),$(shell command -v python3))
+TORCH := torch==2.13.0
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.complete
+DEMO_DS := 2017-10-30
+
+# Modules are compiled once and kept: Airflow alone starts in one second rather than eight.
+export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/pyc
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: help venv demo test test-light test-jvm lint typecheck docs lock bench-contexts clean
+
+help: ## What there is to make
+	@echo "recgpt-ops: nightly recommendations made by language models, as a batch pipeline"
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | awk -F'|' '{printf "  make %-15s %s\n", $$1, $$2}'
+
+venv: $(STAMP) ## Install everything into .venv (once: 2 to 5 minutes, 4 to 7 GB)
+
+$(STAMP): requirements.txt
+	@test -n "$(PYTHON)" || { echo "No python3 found. Install Python 3.11, such as by: apt install python3.11 python3.11-venv"; exit 2; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || { \
+	  echo "Python 3.11 is needed, but $(PYTHON) is $$($(PYTHON) -V 2>&1). Install it beside, or name it: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)"; exit 2; }
+	@echo "[1/4] Making $(VENV) with $$($(PYTHON) -V 2>&1)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "No venv module. Install it, such as by: apt install python3.11-venv"; exit 2; }
+	@echo "[2/4] Installing $(TORCH): one large download, 1 to 3 minutes"
+	@$(BIN)/python -m pip install -q --disable-pip-version-check $(TORCH)
+	@echo "[3/4] Installing $$(grep -c == requirements.txt) pinned packages: 1 to 3 minutes"
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps -r requirements.txt
+	@echo "[4/4] Installing recgpt-ops itself"
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: $(STAMP) ## Import The Complete Journey, run one night for 8 households, show their tags (12 minutes on 2 cores)
+	@echo "== 1/2 import: real purchases of 2,469 households in 2017"
+	@$(BIN)/recgpt import complete-journey
+	@echo "== 2/2 night of $(DEMO_DS) for 8 households"
+	@$(BIN)/recgpt night --ds $(DEMO_DS) --users 8
+
+test: $(STAMP) ## All tests, those with the real engines too (under 20 minutes on 2 cores)
+	@$(BIN)/python -m pytest -q --durations=15
+
+test-light: $(STAMP) ## The tests without engine and JVM (under 3 minutes)
+	@$(BIN)/python -m pytest -q --durations=5 -m "not slow and not jvm"
+
+test-jvm: $(STAMP) ## The transforms' tests on JVM Spark, for which Java 17 or later must be there
+	@RECGPT_SPARK=jvm RECGPT_REQUIRE_JVM=1 $(BIN)/python -m pytest -q tests/spark
+
+lint: $(STAMP) ## Style, layers and YAML
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/lint-imports
+	@$(BIN)/yamllint --strict .
+	@if [ -n "$$(find sql -name '*.sql' 2>/dev/null)" ]; then $(BIN)/sqlfluff lint sql; fi
+
+typecheck: $(STAMP) ## mypy --strict
+	@$(BIN)/mypy
+
+docs: $(STAMP) ## Write the generated pages again: schemas/README.md
+	@$(BIN)/python -m recgpt_ops.dictionary
+
+lock: $(STAMP) ## Resolve requirements.in into requirements.txt, every version pinned
+	@$(BIN)/python -m pip install -q --disable-pip-version-check uv
+	@$(BIN)/uv pip compile requirements.in --output-file requirements.txt --python-version 3.11 --no-header --no-annotate --no-emit-index-url
+
+bench-contexts: $(STAMP) ## Time contexts against a DuckDB twin that does the same work
+	@$(BIN)/python -m tests.bench.contexts
+
+clean: ## Remove what runs and tools made, but not .venv and not the warehouse
+	@rm -rf .cache .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis reports *.egg-info

@@ -1,0 +1,101 @@
+"""`recgpt night`: one night, if there is anything to do. Everything that can be checked cheaply is checked before anything starts."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from recgpt_ops.commands.options import FormatOption, WarehouseOption, existing_warehouse, settings_for
+from recgpt_ops.errors import InputsChangedError, UsageError
+from recgpt_ops.recipes import load_recipe
+
+if TYPE_CHECKING:
+    from recgpt_ops.nights import Standing
+
+EXAMPLE = "Example: recgpt night --ds 2017-10-30 --users 8"
+
+
+def night(
+    ds: Annotated[str, typer.Option("--ds", metavar="DATE", help="Business date, YYYY-MM-DD.")],
+    users: Annotated[
+        int | None, typer.Option("--users", min=1, metavar="N", help="The N users with the smallest sha256(user_id) that have a profile.")
+    ] = None,
+    user: Annotated[list[str] | None, typer.Option("--user", metavar="ID", help="A user by id; may be given again.")] = None,
+    method: Annotated[
+        list[str] | None, typer.Option("--method", metavar="NAME", help="One recipe of infra/methods; may be given again.  [default: all]")
+    ] = None,
+    rebuild: Annotated[
+        bool, typer.Option("--rebuild", help="Compute the night again, from recorded answers where they fit, beside the old one.")
+    ] = False,
+    form: FormatOption = "table",
+    warehouse: WarehouseOption = None,
+) -> None:
+    """Runs the night of one business date through the real DAGs and shows its result. A night that is done is not run again.
+
+    Without --users and --user the audience policy decides who is computed.
+    """
+    settings = settings_for(warehouse)
+    methods = method or settings.night.methods
+    for name in methods:
+        load_recipe(name, engine=settings.engine)
+    checked = checked_ds(ds)
+    opened = existing_warehouse(settings)
+    from recgpt_ops.commands.night_process import NightOrder, run_night_process
+    from recgpt_ops.commands.night_summary import write_summary
+    from recgpt_ops.nights import Asked, check_ds, standing
+
+    check_ds(opened, checked)
+    asked = Asked(users, tuple(user or ()))
+    found = standing(opened, settings, ds=checked, scenario=settings.night.scenario, methods=methods, asked=asked)
+    if found.is_done and not rebuild:
+        sys.stdout.write(done_text(checked, found))
+        return
+    if found.changed and not rebuild:
+        raise InputsChangedError(changed_text(checked, found))
+    why = "rebuild" if rebuild and found.visible else found.why
+    order = NightOrder(checked, settings.night.scenario, tuple(methods), asked.users, asked.user_ids, why)
+    write_summary(opened, run_night_process(opened, settings, order), checked, form=form)
+
+
+def checked_ds(text: str) -> str:
+    """The date in its one spelling."""
+    from recgpt_ops.runs import parse_ds
+
+    try:
+        return parse_ds(text)
+    except argparse.ArgumentTypeError as error:
+        raise UsageError(f"--ds: {error}") from None
+
+
+def done_text(ds: str, found: Standing) -> str:
+    """What is said when there is nothing to do."""
+    lines = [
+        f"The night of {ds} by {method} is done: generation {row['publish_id']}, published {row['published_at']:%Y-%m-%d %H:%M} UTC."
+        for method, row in found.visible.items()
+    ]
+    return "\n".join(
+        [
+            *lines,
+            "Nothing was computed and nothing was written. Next:",
+            f"  recgpt query \"select user_id, rank, tag from intent_tags where ds = '{ds}' order by 1, 2\"",
+            f"  recgpt status --ds {ds}",
+            f"  recgpt night --ds {ds} --users N      N more than before: computes the new users only",
+            f"  recgpt night --ds {ds} --rebuild      computes the night again, from the recorded answers",
+            "",
+        ]
+    )
+
+
+def changed_text(ds: str, found: Standing) -> str:
+    """What changed since the night was made, by name, with both digests."""
+    told = [
+        f"{method}: {', '.join(names)} changed; made from {found.visible[method]['input_digest']}, now {found.versions[method].digest}"
+        for method, names in found.changed.items()
+    ]
+    return (
+        f"the night of {ds} is done, but was made from other inputs than there are now ({'; '.join(told)}); "
+        f"to make it again: recgpt night --ds {ds} --rebuild"
+    )

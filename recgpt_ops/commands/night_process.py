@@ -1,0 +1,126 @@
+"""Runs a night as a process of its own and shows how far it is; whatever was started here is ended here."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+from typing import TextIO
+
+from recgpt_ops.delta.records import read_rows
+from recgpt_ops.delta.warehouse import Warehouse
+from recgpt_ops.errors import NightError, UsageError
+from recgpt_ops.ids import publish_id_of
+from recgpt_ops.llm.cluster import local_head
+from recgpt_ops.progress import LIVE_SECONDS, STAGES, NightProgress, ProgressLine, read_steps
+from recgpt_ops.runs import progress_path
+from recgpt_ops.settings import Settings
+from recgpt_ops.tables import ROOT
+
+
+@dataclass(frozen=True)
+class NightOrder:
+    """What is asked of one night."""
+
+    ds: str
+    scenario: str
+    methods: tuple[str, ...]
+    users: int | None
+    user_ids: tuple[str, ...]
+    why: str
+
+
+def run_night_process(warehouse: Warehouse, settings: Settings, order: NightOrder) -> str:
+    """Runs the DAGs of one night to their end and returns the publish_id; NightError or UsageError says why it failed."""
+    run_id = f"recgpt__{order.ds}__{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
+    publish_id = publish_id_of(run_id)
+    log = Path(warehouse.root) / "_airflow" / "nights" / f"{publish_id}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    progress = NightProgress(started=time.time(), seconds=seconds_of_nights(warehouse))
+    line = ProgressLine()
+    sys.stderr.write(f"Night of {order.ds}, {order.why}: generation {publish_id}, log {log}\n")
+    with log.open("w") as output, interruptible():
+        line.show(progress.line(time.time(), before="starting Ray"), stage="ray")
+        with local_head(settings):
+            code = watch(start(warehouse, order, run_id, output), progress, line, progress_path(warehouse.root, publish_id))
+    if code != 0:
+        raise failure(order.ds, code, log)
+    return publish_id
+
+
+def start(warehouse: Warehouse, order: NightOrder, run_id: str, output: TextIO) -> subprocess.Popen[bytes]:
+    """Starts the night; it ends with us, because the guard watches the pipe that we hold."""
+    command = ["dags.common.night", "--warehouse", warehouse.root, "--ds", order.ds, "--run-id", run_id, "--why", order.why]
+    command += ["--scenario", order.scenario, "--methods", ",".join(order.methods)]
+    command += [] if order.users is None else ["--users", str(order.users)]
+    command += [f"--user={user_id}" for user_id in order.user_ids]
+    guarded = [sys.executable, "-m", "dags.common.guard", sys.executable, "-m", *command]
+    # a session of its own: the terminal's Ctrl-C reaches us alone, and we end everything in order
+    return subprocess.Popen(
+        guarded, cwd=ROOT, env=night_environment(), stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+    )
+
+
+def night_environment() -> dict[str, str]:
+    """Our environment, with compiled modules kept: without them every job would take seven seconds more to start."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment.setdefault("PYTHONPYCACHEPREFIX", str(ROOT / ".cache" / "pyc"))
+    return environment
+
+
+def watch(child: subprocess.Popen[bytes], progress: NightProgress, line: ProgressLine, reports: Path) -> int:
+    """Shows the night's progress until it ends; returns its exit code. An interruption ends the night first."""
+    offset = 0
+    try:
+        while True:
+            code = child.poll()
+            steps, offset = read_steps(reports, offset)
+            progress.add(steps)
+            line.show(progress.line(time.time(), before="starting Airflow"), stage=progress.stage or "airflow")
+            if code is not None:
+                return code
+            time.sleep(LIVE_SECONDS)
+    finally:
+        line.close()
+        assert child.stdin is not None
+        child.stdin.close()  # the guard's sign to end what still runs
+        child.wait()
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """SIGTERM and a closed terminal end a night like Ctrl-C does: with everything that it started."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def seconds_of_nights(warehouse: Warehouse) -> dict[str, float]:
+    """How long each stage took in the newest night that did it."""
+    rows = [row for row in read_rows(warehouse, "nights") if row["state"] == "done" and row["stage"] in STAGES]
+    return {row["stage"]: row["seconds"] for row in sorted(rows, key=lambda row: row["recorded_at"])}
+
+
+def failure(ds: str, code: int, log: Path) -> NightError | UsageError:
+    """Why the night failed, by the last line that its DAGs wrote about it."""
+    text = log.read_text(errors="replace")
+    told = [line for line in text.splitlines() if line.startswith("FAILED ")]
+    if not told:
+        return NightError(f"the night of {ds} ended with exit code {code} and without a word; read {log}")
+    kind = UsageError if " exit=2 " in told[-1] else NightError
+    return kind(f"the night of {ds} failed, readers see no change. {told[-1].removeprefix('FAILED ')} log={log}")

@@ -1,0 +1,124 @@
+"""What is shown after a night: each stage's figures, what went to quarantine, the tags of each user, and where to look next."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow.compute as pc
+
+from recgpt_ops.commands.options import Format
+from recgpt_ops.commands.output import plain, render_rows
+from recgpt_ops.delta.records import read_rows
+from recgpt_ops.delta.warehouse import Warehouse
+from recgpt_ops.progress import STAGES, clock
+
+STAGE_COLUMNS = ("stage", "seconds", "rows_in", "rows_out", "quarantined", "calls_made", "calls_reused", "peak_mb")
+TOKENS = ("prompt_tokens", "cached_tokens", "computed_tokens", "completion_tokens", "whitespace_waste_tokens")
+SHOWN_USERS = 20
+
+
+def write_summary(warehouse: Warehouse, publish_id: str, ds: str, *, form: Format) -> None:
+    """Writes the summary of one generation: for people, or as one JSON object; csv holds the stages."""
+    stages = stage_figures(warehouse, publish_id)
+    tags = tags_by_user(warehouse, publish_id)
+    tokens, loads = token_account(stages), engine_loads(stages)
+    quarantined = quarantine_reasons(warehouse, ds, stages)
+    if form == "csv":
+        sys.stdout.write(render_rows([figures(row) for row in stages], STAGE_COLUMNS, form="csv"))
+    elif form == "json":
+        told = {
+            "ds": ds, "publish_id": publish_id, "stages": [figures(row) for row in stages], "tokens": tokens, "engine_loads": loads,
+            "quarantined": quarantined, "tags": tags,
+        }  # fmt: skip
+        sys.stdout.write(json.dumps(plain(told), ensure_ascii=False, indent=1) + "\n")
+    else:
+        sys.stdout.write(summary_text(warehouse, ds, stages, tags, tokens=tokens, loads=loads, quarantined=quarantined))
+
+
+def stage_figures(warehouse: Warehouse, publish_id: str) -> list[dict[str, Any]]:
+    """The `done` row of each stage of one generation, in the order of the night."""
+    rows = read_rows(warehouse, "nights", where=(pc.field("publish_id") == publish_id) & (pc.field("state") == "done"))
+    return sorted(rows, key=lambda row: STAGES.index(row["stage"]) if row["stage"] in STAGES else len(STAGES))
+
+
+def figures(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A stage's row under the names people read."""
+    return {
+        "stage": row["stage"],
+        "seconds": round(row["seconds"], 1),
+        "rows_in": row["counts_in"],
+        "rows_out": row["counts_out"],
+        "quarantined": row["quarantined_count"],
+        "calls_made": row["calls_made"],
+        "calls_reused": row["calls_reused"],
+        "peak_mb": round(row["peak_memory_mb"]),
+    }
+
+
+def token_account(stages: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Tokens of all stages, by kind; from the account that each stage with calls puts into its detail."""
+    total: Counter[str] = Counter()
+    for row in stages:
+        account = json.loads(row["detail"]).get("tokens", {})
+        total.update({name: int(account.get(name, 0)) for name in TOKENS})
+    return {name: total[name] for name in TOKENS}
+
+
+def engine_loads(stages: Sequence[Mapping[str, Any]]) -> int:
+    """How many times an engine was loaded for this night; once a model, unless one died."""
+    return sum(int(json.loads(row["detail"]).get("engine_loads", 0)) for row in stages)
+
+
+def quarantine_reasons(warehouse: Warehouse, ds: str, stages: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Rows of this attempt in quarantine, by table and reason."""
+    if not stages:
+        return {}
+    where = (pc.field("ds") == ds) & (pc.field("attempt") == stages[0]["attempt"])
+    return dict(Counter(f"{row['table_name']}: {row['reason']}" for row in read_rows(warehouse, "quarantine", where=where)))
+
+
+def tags_by_user(warehouse: Warehouse, publish_id: str) -> list[dict[str, Any]]:
+    """Method, user and the user's tags of this generation, by rank."""
+    rows = read_rows(warehouse, "intent_tags", columns=["method", "user_id", "rank", "tag"], where=pc.field("publish_id") == publish_id)
+    tags: dict[tuple[str, str], list[str]] = {}
+    for row in sorted(rows, key=lambda row: (row["method"], row["user_id"], row["rank"])):
+        tags.setdefault((row["method"], row["user_id"]), []).append(row["tag"])
+    return [{"method": method, "user_id": user_id, "tags": ranked} for (method, user_id), ranked in tags.items()]
+
+
+def summary_text(
+    warehouse: Warehouse,
+    ds: str,
+    stages: Sequence[Mapping[str, Any]],
+    tags: Sequence[Mapping[str, Any]],
+    *,
+    tokens: Mapping[str, int],
+    loads: int,
+    quarantined: Mapping[str, int],
+) -> str:
+    """The summary for people."""
+    shown = [{**row, "tags": ", ".join(row["tags"])} for row in tags[:SHOWN_USERS]]
+    more = f"... and {len(tags) - SHOWN_USERS} more users\n" if len(tags) > SHOWN_USERS else ""
+    held_back = ", ".join(f"{name} {count}" for name, count in quarantined.items()) or "nothing"
+    seconds = clock(sum(row["seconds"] for row in stages))
+    waste = f", {tokens['whitespace_waste_tokens']:,} of them white space" if tokens["whitespace_waste_tokens"] else ""
+    return "\n".join(
+        [
+            render_rows([figures(row) for row in stages], STAGE_COLUMNS, form="table"),
+            f"Stages took {seconds} together. Engine loads: {loads}. Quarantined: {held_back}.",
+            f"Tokens: {tokens['prompt_tokens']:,} submitted, {tokens['cached_tokens']:,} of them from the prefix cache, "
+            f"{tokens['computed_tokens']:,} computed; {tokens['completion_tokens']:,} written{waste}.",
+            "",
+            render_rows(shown, ("method", "user_id", "tags"), form="table") + more,
+            f"The tables are in {warehouse.root}, one folder each. Next:",
+            f"  recgpt query \"select * from intent_tags where ds = '{ds}' order by user_id, rank\"",
+            f"  recgpt query \"select user_id, text from user_contexts where ds = '{ds}' limit 1\"     what the model read",
+            f"  recgpt query \"select * from candidate_items where ds = '{ds}' limit 20\"",
+            f"  recgpt status --ds {ds}",
+            "",
+        ]
+    )

@@ -1,0 +1,32 @@
+"""Options that every command has, and how a command finds its settings and warehouse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from recgpt_ops.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from recgpt_ops.delta.warehouse import Warehouse
+
+Format = Literal["table", "csv", "json"]
+FormatOption = Annotated[Format, typer.Option("--format", help="How rows are written.")]
+WarehouseOption = Annotated[
+    str | None, typer.Option("--warehouse", metavar="DIR", help="Root of the warehouse.  [default: the setting `warehouse`]")
+]
+
+
+def settings_for(warehouse: str | None) -> Settings:
+    """The settings, with the warehouse as an absolute path, because jobs run in other folders than this command."""
+    chosen = load_settings(warehouse=warehouse).warehouse
+    return load_settings(warehouse=chosen if "://" in chosen else str(Path(chosen).expanduser().absolute()))
+
+
+def existing_warehouse(settings: Settings) -> Warehouse:
+    """The warehouse of the settings; UsageError when nobody has imported anything yet."""
+    from recgpt_ops.delta.warehouse import open_warehouse  # loads Arrow and delta-rs, which `--help` does not need
+
+    return open_warehouse(settings.warehouse)

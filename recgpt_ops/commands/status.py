@@ -1,0 +1,96 @@
+"""`recgpt status`: which nights there are, and how far each is."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from recgpt_ops.commands.options import FormatOption, WarehouseOption, existing_warehouse, settings_for
+from recgpt_ops.commands.output import render_rows
+
+EXAMPLE = "Example: recgpt status --ds 2017-10-30"
+NIGHT_COLUMNS = ("ds", "scenario", "method", "attempt", "state", "visible", "publish_id", "stages_done", "seconds", "calls_made", "last_at")
+STAGE_COLUMNS = (
+    "attempt", "stage", "state", "seconds", "counts_in", "counts_out", "quarantined_count", "calls_made", "calls_reused",
+    "peak_memory_mb", "publish_id", "recorded_at", "error",
+)  # fmt: skip
+STATES = ("running", "failed", "done")  # a later one settles an earlier one of the same stage and attempt
+
+
+def status(
+    ds: Annotated[str | None, typer.Option("--ds", metavar="DATE", help="One night, stage by stage.")] = None,
+    form: FormatOption = "table",
+    warehouse: WarehouseOption = None,
+) -> None:
+    """Shows the nights of the warehouse, one row an attempt and method; with --ds the stages of one night."""
+    opened = existing_warehouse(settings_for(warehouse))
+    from recgpt_ops.delta.pointer import visible_publications
+    from recgpt_ops.delta.records import read_rows
+
+    records = read_rows(opened, "nights")
+    if ds is None:
+        rows, columns = night_rows(records, visible_publications(opened)), NIGHT_COLUMNS
+    else:
+        rows, columns = stage_rows(records, ds), STAGE_COLUMNS
+    sys.stdout.write(render_rows(rows, columns, form=form))
+    if not rows and form == "table":
+        what = "no night has run yet" if ds is None else f"no night of {ds} has run yet"
+        sys.stdout.write(f"{what}; start one by `recgpt night --ds {ds or '2017-10-30'} --users 8`\n")
+
+
+def settled(records: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """One record a stage and attempt: the state it reached. The same stage of the same attempt may have been retried."""
+    last: dict[tuple[object, ...], Mapping[str, Any]] = {}
+    for row in sorted(records, key=lambda row: (STATES.index(row["state"]), row["recorded_at"])):
+        last[row["ds"], row["scenario"], row["stage"], row["attempt"]] = row
+    return sorted(last.values(), key=lambda row: (row["ds"], row["scenario"], row["attempt"], row["recorded_at"]))
+
+
+def night_rows(records: Sequence[Mapping[str, Any]], visible: Mapping[tuple[str, str, str], Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """One row an attempt and method, oldest first."""
+    import json
+
+    attempts: dict[tuple[str, str, int], list[Mapping[str, Any]]] = {}
+    for row in settled(records):
+        attempts.setdefault((row["ds"], row["scenario"], row["attempt"]), []).append(row)
+    rows = []
+    for (ds, scenario, attempt), stages in attempts.items():
+        for method in json.loads(stages[0]["detail"])["methods"]:
+            pointer = visible.get((ds, scenario, method))
+            rows.append(
+                {
+                    "ds": ds,
+                    "scenario": scenario,
+                    "method": method,
+                    "attempt": attempt,
+                    "state": state_of(stages),
+                    "visible": pointer is not None and pointer["fence"] == attempt,
+                    "publish_id": stages[0]["publish_id"],
+                    "stages_done": sum(row["state"] == "done" for row in stages),
+                    "seconds": sum(row["seconds"] for row in stages),
+                    "calls_made": sum(row["calls_made"] for row in stages),
+                    "last_at": stages[-1]["recorded_at"],
+                }
+            )
+    return rows
+
+
+def state_of(stages: Sequence[Mapping[str, Any]]) -> str:
+    """Failed if its last word was that, done once it was published, else running (or given up without a word)."""
+    if stages[-1]["state"] == "failed":
+        return "failed"
+    return "done" if any(row["stage"] == "publish_night" and row["state"] == "done" for row in stages) else "running"
+
+
+def stage_rows(records: Sequence[Mapping[str, Any]], ds: str) -> list[dict[str, Any]]:
+    """One row a stage and attempt of one night; `error` is the one line of a failed stage."""
+    import json
+
+    return [
+        {**{name: row[name] for name in STAGE_COLUMNS if name != "error"}, "error": json.loads(row["detail"]).get("error")}
+        for row in settled(records)
+        if row["ds"] == ds
+    ]

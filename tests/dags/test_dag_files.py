@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from dags.common.assets import table_asset, tables_of
+from dags.common.defaults import OWNER
+from dags.common.tags import Tag
+from dags.contexts_daily import dag as contexts_daily
+from dags.intents_daily import dag as intents_daily
+from recgpt_ops.tables import ROOT, all_contracts
+
+FILES = sorted(path for path in (ROOT / "dags").glob("*.py") if path.stem != "__init__")
+DAGS = [contexts_daily, intents_daily]
+TASKS = [task for dag in DAGS for task in dag.tasks]
+
+
+def jobs_before(task) -> set[str]:
+    """The jobs of all tasks upstream, in this DAG and in the DAG that its schedule waits for."""
+    before = {one.job for one in task.get_flat_relatives(upstream=True)}
+    if task.dag.dag_id == "intents_daily":
+        before |= {one.job for one in contexts_daily.tasks}
+    return before
+
+
+def test_every_file_is_one_dag_of_the_same_name():
+    assert [path.stem for path in FILES] == ["contexts_daily", "intents_daily"]
+    assert [dag.dag_id for dag in DAGS] == [path.stem for path in FILES]
+
+
+@pytest.mark.parametrize("dag", DAGS, ids=lambda dag: dag.dag_id)
+def test_a_dag_has_manual_tags_and_runs_one_at_a_time(dag):
+    for heading in ("**Delivers**", "**Reads**", "**Starts**", "**By hand**", "**Backfill**", "**When a task fails**", "**Do not**"):
+        assert heading in dag.doc_md
+    runbook = re.search(r"Runbook: (\S+)", dag.doc_md)[1]
+    assert (ROOT / runbook).is_file()
+    assert set(dag.tags) <= {str(tag) for tag in Tag}
+    assert (dag.catchup, dag.max_active_runs) == (False, 1)
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.task_id)
+def test_a_task_has_owner_retries_time_limit_and_failure_callback(task):
+    assert task.owner == OWNER
+    assert task.retries == 2
+    assert task.execution_timeout is not None
+    assert [callback.__name__ for callback in task.on_failure_callback] == ["tell_failure"]
+
+
+def test_every_parameter_is_described_and_documented_in_the_manual():
+    for dag in DAGS:
+        for name, param in dag.params.items():
+            described = dag.params.get_param(name)
+            assert described.description, (dag.dag_id, name)
+            assert f"| `{name}` |" in dag.doc_md or name == "run_id", (dag.dag_id, name, param)
+
+
+def test_every_night_and_state_table_is_made_by_exactly_one_task():
+    made = [table for task in TASKS for table in tables_of(task.job)]
+    wanted = [name for name, contract in all_contracts().items() if contract.kind in ("night", "state")]
+    assert sorted(made) == sorted([*wanted, "publications"])
+
+
+def test_edges_are_the_readers_that_the_contracts_name():
+    producer = {name: contract.producer for name, contract in all_contracts().items()}
+    for task in TASKS:
+        for name, contract in all_contracts().items():
+            reads = any(reader in tables_of(task.job) for reader in contract.readers)
+            if reads and contract.kind in ("night", "state") and producer[name] != task.job:
+                assert producer[name] in jobs_before(task), f"{task.task_id} reads {name} without waiting for {producer[name]}"
+
+
+def test_a_task_tells_the_assets_of_its_tables():
+    for task in TASKS:
+        assert task.outlets == [table_asset(table) for table in tables_of(task.job)]
+    assert table_asset("intent_tags").uri == "recgpt://tables/intent_tags_v1"
+
+
+def test_the_second_dag_waits_for_the_contexts_of_the_same_day():
+    assert intents_daily.timetable.asset_condition == table_asset("user_contexts")
+    assert contexts_daily.timetable.key_format == "%Y-%m-%d"
+    assert contexts_daily.timetable.run_offset == -1  # at midnight the day that just ended is due
+
+
+def test_case_084_no_dag_code_reads_another_runs_success():
+    for path in Path(ROOT / "dags").rglob("*.py"):
+        assert not re.search(r"prev_|get_previous|data_interval|yesterday_ds|\bds_nodash\b", path.read_text()), path
+
+
+def test_case_085_queued_days_start_one_at_a_time():
+    """Airflow's own limit; the second lock is the fence of the attempt, tested with the pointer."""
+    assert [(dag.max_active_runs, dag.catchup) for dag in DAGS] == [(1, False), (1, False)]
+
+
+def test_case_087_a_missed_night_is_found_by_its_key():
+    """The key is made from the date, so a night that vanished beside a backfill can be run afterwards under its own key."""
+    assert contexts_daily.timetable.expression == "0 0 * * *"  # midnight: backfills and hand-started runs meet on the same instant
