@@ -19,7 +19,7 @@ from recgpt_ops.agents.crew import Crew, all_of, as_sampling
 from recgpt_ops.agents.rows import Context, IntentTag, PoolTag, Proposal
 from recgpt_ops.agents.vocabulary import COSINE_DECIMALS
 from recgpt_ops.errors import RowError
-from recgpt_ops.llm.embedder import Embedder
+from recgpt_ops.llm.encoder import TextEncoder
 from recgpt_ops.llm.languages import check_language, language_of
 from recgpt_ops.llm.requests import Answer, Request
 from recgpt_ops.llm.structured import check_text, compact_schema, parse_json_obj, parse_logprobs
@@ -42,7 +42,7 @@ async def arbitrate(context: Context, proposals: Sequence[Proposal], crew: Crew)
     return tuple(IntentTag(rank, tag, score, None, call_id) for rank, (tag, (score, call_id)) in enumerate(ranked, start=1))
 
 
-def make_pool(proposals: Sequence[Proposal], *, embedder: Embedder, near_duplicate_cosine: float) -> tuple[PoolTag, ...]:
+def make_pool(proposals: Sequence[Proposal], *, embedder: TextEncoder, near_duplicate_cosine: float) -> tuple[PoolTag, ...]:
     """Every distinct tag once, numbered from 1 in the order it was first proposed.
 
     Of equal tags, and of tags whose cosine is `near_duplicate_cosine` or more, the first stays and gets the others' personas:
@@ -53,7 +53,7 @@ def make_pool(proposals: Sequence[Proposal], *, embedder: Embedder, near_duplica
     distinct = list({proposal.tag_id: proposal for proposal in reversed(ordered)}.values())[::-1]
     if not distinct:
         return ()
-    vectors = embedder.encode([proposal.tag for proposal in distinct]).astype(np.float64)
+    vectors = embedder.embed([proposal.tag for proposal in distinct]).astype(np.float64)
     same = np.round(vectors @ vectors.T, COSINE_DECIMALS) >= near_duplicate_cosine
     kept: list[int] = []
     stands_for: dict[str, int] = {}  # tag_id -> index of the tag that stays

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from recgpt_ops.agents.vocabulary import Vocabulary
 from recgpt_ops.errors import RowError
 from recgpt_ops.ledger.recorder import CallRecorder
-from recgpt_ops.llm.embedder import Embedder
+from recgpt_ops.llm.encoder import TextEncoder
 from recgpt_ops.llm.requests import Answer, Request, Sampling
 from recgpt_ops.llm.structured import parse_choice
 from recgpt_ops.llm.tokenizer import PromptTokenizer
@@ -41,7 +41,7 @@ class Crew:
 
     recipe: Recipe
     tokenizer: PromptTokenizer
-    embedder: Embedder
+    embedder: TextEncoder
     calls: CallRecorder
     vocabulary: Vocabulary | None = None
     templates: dict[tuple[str, str], Template] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class Crew:
             self.templates[key] = load_template(PROMPTS, name, locale, variables=VARIABLES[name])
         return self.templates[key]
 
-    def request(self, role: str, name: str, locale: str, *, user_id: str | None, sampling: Sampling, **variables: object) -> Request:
+    def request(self, role: str, name: str, locale: str, /, *, user_id: str | None, sampling: Sampling, **variables: object) -> Request:
         """A question without a constraint on its answer; callers set one by `replace`."""
         template = self.template(name, locale)
         messages: tuple[Message, ...] = render(template, **variables)
@@ -82,7 +82,7 @@ class Crew:
             raise
 
     async def choose(
-        self, role: str, name: str, locale: str, *, user_id: str, options: tuple[str, ...], sampling: RoleSampling, **variables: Any
+        self, role: str, name: str, locale: str, /, *, user_id: str, options: tuple[str, ...], sampling: RoleSampling, **variables: Any
     ) -> tuple[str, str]:
         """One of `options` and the call that chose it."""
 

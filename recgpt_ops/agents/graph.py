@@ -46,7 +46,8 @@ async def compute_users(
     `on_user` is told how many users are finished. EngineError of one user cancels the others and comes out.
     """
     result = ShardIntents()
-    source = counted(contexts, seen := [])
+    seen: list[str] = []
+    source = counted(contexts, seen)
 
     async def work() -> None:
         for context in source:

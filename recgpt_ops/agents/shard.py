@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,15 +19,18 @@ from recgpt_ops.agents.rows import Context, plan_row, proposal_row, read_context
 from recgpt_ops.agents.vocabulary import build_vocabulary
 from recgpt_ops.delta.quarantine import QuarantineRow
 from recgpt_ops.errors import RowError
+from recgpt_ops.ids import BUCKET_COUNT
 from recgpt_ops.ledger.account import TokenAccount
 from recgpt_ops.ledger.recorder import CallRecorder
-from recgpt_ops.llm.embedder import Embedder
+from recgpt_ops.ledger.segments import shard_name
+from recgpt_ops.llm.encoder import TextEncoder
 from recgpt_ops.llm.requests import Engine
 from recgpt_ops.llm.tokenizer import PromptTokenizer
 from recgpt_ops.recipes import Recipe
 
 Row = dict[str, Any]
 STAGE = "intents"
+PROGRESS_SECONDS = 1.0
 
 
 class ShardPlan(NamedTuple):
@@ -69,7 +73,7 @@ def compute_shard(
     *,
     words: Iterable[str],
     engine: Engine,
-    embedder: Embedder,
+    embedder: TextEncoder,
     tokenizer: PromptTokenizer,
     ledger_root: Path,
     limits: CallLimits,
@@ -97,15 +101,24 @@ def compute_shard(
     # A user keeps about one call per persona in flight, so this many users fill the engine and no more contexts than that are held.
     users_in_flight = max(1, limits.max_in_flight // plan.recipe.persona_count)
 
+    finished = 0
+
+    def count(users: int) -> None:
+        nonlocal finished
+        finished = users
+
+    async def tell() -> None:
+        while True:
+            on_progress(finished, recorder.account)
+            await asyncio.sleep(PROGRESS_SECONDS)
+
     async def run() -> ShardIntents:
+        telling = asyncio.create_task(tell())
         try:
-            return await compute_users(
-                map(read_context, context_rows),
-                crew,
-                users_in_flight=users_in_flight,
-                on_user=lambda users: on_progress(users, recorder.account),
-            )
+            return await compute_users(map(read_context, context_rows), crew, users_in_flight=users_in_flight, on_user=count)
         finally:
+            telling.cancel()
+            on_progress(finished, recorder.account)
             recorder.close()
 
     return as_result(plan, asyncio.run(run()), crew)
@@ -126,6 +139,17 @@ def as_result(plan: ShardPlan, intents: ShardIntents, crew: Crew) -> ShardResult
         result.tags += [tag_row(user.context, tag, plan.publish_id) for tag in user.tags]
     result.failures = [failure_row(plan, context, error) for context, error in sorted(intents.failed, key=lambda pair: pair[0].user_id)]
     return result
+
+
+def shard_names(count: int) -> list[str]:
+    """The user buckets in `count` ranges that touch and do not overlap.
+
+    >>> shard_names(2)
+    ['0000-0511', '0512-1023']
+    """
+    count = max(1, min(count, BUCKET_COUNT))
+    edges = [BUCKET_COUNT * index // count for index in range(count + 1)]
+    return [shard_name(first, after - 1) for first, after in pairwise(edges)]
 
 
 def failure_row(plan: ShardPlan, context: Context, error: RowError) -> QuarantineRow:

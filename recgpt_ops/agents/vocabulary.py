@@ -16,9 +16,8 @@ import numpy.typing as npt
 
 from recgpt_ops.agents.rows import Persona
 from recgpt_ops.ids import normalize_text, row_id, tag_id
-from recgpt_ops.llm.embedder import Embedder
+from recgpt_ops.llm.encoder import TextEncoder, Vectors
 
-Vectors = npt.NDArray[np.float32]
 COSINE_DECIMALS = 6  # float noise of a batch stays below; what is closer than that is a tie
 
 
@@ -29,7 +28,7 @@ class Vocabulary(NamedTuple):
     vectors: Vectors
 
 
-def build_vocabulary(words: Iterable[str], embedder: Embedder) -> Vocabulary:
+def build_vocabulary(words: Iterable[str], embedder: TextEncoder) -> Vocabulary:
     """Embeds every distinct word once. Of words with equal normalized text the smallest spelling stays."""
     distinct: dict[str, str] = {}
     for word in sorted(words, reverse=True):
@@ -50,14 +49,14 @@ def query_text(persona: Persona) -> str:
 
 
 def closed_list(
-    persona: Persona, vocabulary: Vocabulary, *, embedder: Embedder, size: int, leave_out: Collection[str], user_id: str, locale: str
+    persona: Persona, vocabulary: Vocabulary, *, embedder: TextEncoder, size: int, leave_out: Collection[str], user_id: str, locale: str
 ) -> tuple[str, ...]:
     """The `size` words nearest to the persona, without `leave_out` (compared as normalized text), in this user's order.
 
     Nearness ties by tag_id; shown in order of sha256(user_id, tag_id). Shorter where the vocabulary is.
     """
     left_out = {normalize_text(word) for word in leave_out}
-    scores = cosines(vocabulary.vectors, embedder.encode([query_text(persona)])[0])
+    scores = cosines(vocabulary.vectors, embedder.embed([query_text(persona)])[0])
     enough = size + len(left_out)  # so many are wanted at most; all that score as well as the last of them stay in, for the ties
     cut = np.sort(scores)[-enough] if enough < len(scores) else -np.inf
     near = [(-scores[index], tag_id(locale, vocabulary.words[index]), vocabulary.words[index]) for index in np.flatnonzero(scores >= cut)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,12 +28,21 @@ def items_as_of(warehouse: Warehouse, ds: str, *, columns: Sequence[str]) -> pa.
     is_newest = np.ones(ordered.num_rows, dtype=bool)
     is_newest[1:] = pc.not_equal(ids.slice(1), ids.slice(0, len(ids) - 1)).to_numpy()
     newest = ordered.filter(pa.array(is_newest))
-    holds = pc.or_kleene(pc.is_null(newest["valid_to_ds"]), pc.greater_equal(newest["valid_to_ds"], ds))
+    holds = pc.or_kleene(pc.is_null(newest["valid_to_ds"]), pc.greater_equal(newest["valid_to_ds"], pa.scalar(ds)))
     return newest.filter(holds).select(list(columns))
 
 
+def catalog_words(warehouse: Warehouse, ds: str, *, clean_type: Callable[[str], str], clean_title: Callable[[str], str]) -> list[str]:
+    """The distinct item types as of `ds`, sorted; of a catalog without types the distinct titles. Each in its clean form."""
+    items = items_as_of(warehouse, ds, columns=["item_type", "title"])
+    types = pc.unique(items["item_type"].drop_null()).to_pylist()
+    return sorted(
+        {clean_type(word) for word in types} if types else {clean_title(title) for title in pc.unique(items["title"]).to_pylist()}
+    )
+
+
 def bought_item_ids(warehouse: Warehouse, ds: str, *, user_ids: Collection[str]) -> dict[str, set[str]]:
-    """user -> items the user has bought and not returned by the end of `ds`; users without purchases are not in it.
+    """Per user the items bought and not returned by the end of `ds`; users without purchases are not in it.
 
     From the state tables, whose entries are cut to the newest `spark.max_bucket_entries` per user and bucket.
     """

@@ -5,13 +5,13 @@ distinct tag -> 30 nearest items (looked up once, whoever has the tag) -> joined
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from recgpt_ops.llm.embedder import Embedder
-from recgpt_ops.retrieval.nearest import Near, Vectors, nearest
+from recgpt_ops.llm.encoder import TextEncoder, Vectors
+from recgpt_ops.retrieval.nearest import Near, nearest
 
 TAG_BLOCK = 256  # tags a step: keeps the matrix of scores below 35 MB
 
@@ -42,22 +42,26 @@ def one_item_per_text(items: Iterable[Mapping[str, Any]]) -> list[Mapping[str, A
     return sorted(smallest.values(), key=lambda item: str(item["item_id"]))
 
 
-def make_catalog(items: Iterable[Mapping[str, Any]], embedder: Embedder) -> Catalog:
-    """Embeds the title of every distinct text; the embedder keeps what it has embedded before."""
+def make_catalog(
+    items: Iterable[Mapping[str, Any]], embedder: TextEncoder, *, progress: Callable[[int, int], None] | None = None
+) -> Catalog:
+    """Embeds the title of every distinct text; the embedder keeps what it has embedded before. `progress` as in `encode`."""
     distinct = one_item_per_text(items)
     titles = [str(item["title"]) for item in distinct]
     return Catalog(
-        tuple(str(item["item_id"]) for item in distinct), tuple(str(item["text_hash"]) for item in distinct), embedder.encode(titles)
+        tuple(str(item["item_id"]) for item in distinct),
+        tuple(str(item["text_hash"]) for item in distinct),
+        embedder.encode(titles, progress=progress),
     )
 
 
-def find_candidates(tags: Mapping[str, str], catalog: Catalog, embedder: Embedder, *, count: int) -> dict[str, list[Candidate]]:
+def find_candidates(tags: Mapping[str, str], catalog: Catalog, embedder: TextEncoder, *, count: int) -> dict[str, list[Candidate]]:
     """For each distinct tag_id the `count` nearest items, best first. `tags`: tag_id -> words."""
     ids = sorted(tags)
     found: dict[str, list[Candidate]] = {}
     for start in range(0, len(ids), TAG_BLOCK):
         block = ids[start : start + TAG_BLOCK]
-        queries = np.asarray(embedder.encode([tags[tag_id] for tag_id in block]), dtype=np.float32)
+        queries = np.asarray(embedder.embed([tags[tag_id] for tag_id in block]), dtype=np.float32)
         for tag_id, near in zip(block, nearest(queries, catalog.vectors, catalog.item_ids, count=count), strict=True):
             found[tag_id] = [as_candidate(item, catalog) for item in near]
     return found
@@ -65,7 +69,7 @@ def find_candidates(tags: Mapping[str, str], catalog: Catalog, embedder: Embedde
 
 def as_candidate(near: Near, catalog: Catalog) -> Candidate:
     """A place of the catalog as an item."""
-    return Candidate(catalog.item_ids[near.index], catalog.text_hashes[near.index], near.score)
+    return Candidate(catalog.item_ids[near.place], catalog.text_hashes[near.place], near.score)
 
 
 def candidate_rows(

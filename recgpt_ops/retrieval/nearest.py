@@ -18,17 +18,16 @@ import numpy as np
 import numpy.typing as npt
 
 from recgpt_ops.errors import ContractError
+from recgpt_ops.llm.encoder import Vectors
 
 BLOCK = 16_384  # items a step: 50 MB of float64 at 384 dimensions
 SCORE_DECIMALS = 6  # what is closer is a tie
-
-Vectors = npt.NDArray[np.float32]
 
 
 class Near(NamedTuple):
     """One item near a tag: its place in the catalog that was searched, and the cosine."""
 
-    index: int
+    place: int
     score: float
 
 
@@ -41,7 +40,8 @@ def unit_rows(vectors: Vectors, *, what: str) -> npt.NDArray[np.float64]:
         raise ContractError(
             f"{what}: vector {bad[0]} of {len(rows)} has norm {norms[bad[0]]}; expected a finite one above 0, embed it again"
         )
-    return rows / norms[:, None]
+    unit: npt.NDArray[np.float64] = rows / norms[:, None]
+    return unit
 
 
 def nearest(queries: Vectors, items: Vectors, item_ids: Sequence[str], *, count: int) -> list[list[Near]]:
