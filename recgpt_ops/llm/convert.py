@@ -22,7 +22,7 @@ def convert(gguf: Path, folder: Path) -> None:
     model = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.float32)
     # What was read as 4 bits is saved as plain float32, so the folder must not say that it is quantized.
     del model.config.quantization_config
-    model.hf_quantizer = None
+    model.hf_quantizer = None  # type: ignore[assignment]  # an attribute that from_pretrained sets on the fly
     model.config._name_or_path = ""
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
