@@ -1,0 +1,54 @@
+"""The one way to a Spark session: Spark Connect, to an embedded server or to an address.
+
+    engine: sail      an in-process Spark Connect server without a JVM, started once per process (the default)
+    engine: connect   a Connect server of a cluster, at `remote` (sc://host:15002)
+
+Everything else uses the DataFrame API alone, so the same code runs on both. What of it we use stands in
+infra/docs/adr/0004-the-spark-we-use.md. On the embedded server nothing is written to Delta by Spark's own writer.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+
+from pyspark.sql import DataFrame, SparkSession
+
+from recgpt_ops.errors import ConfigError
+from recgpt_ops.settings import Spark
+
+
+def spark_session(settings: Spark) -> SparkSession:
+    """The session of this process. Its time zone is UTC, whatever the machine's is."""
+    if settings.engine == "connect" and not settings.remote:
+        raise ConfigError("spark", ["spark.engine is 'connect', but spark.remote is empty; set it to sc://host:port"])
+    address = settings.remote if settings.engine == "connect" and settings.remote else embedded_address()
+    return with_fixed_conf(SparkSession.builder.remote(address).getOrCreate(), shuffle_partitions=settings.shuffle_partitions)
+
+
+def with_fixed_conf(session: SparkSession, *, shuffle_partitions: int) -> SparkSession:
+    """What every session of ours is set to, so that results depend on no server's defaults."""
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    session.conf.set("spark.sql.shuffle.partitions", str(shuffle_partitions))
+    return session
+
+
+@cache
+def embedded_address() -> str:
+    """Starts the embedded server, once per process, and says where it listens. It ends with the process."""
+    os.environ.setdefault("RUST_LOG", "error")  # the server's own log would drown the job's summary line
+    from pysail.spark import SparkConnectServer  # type: ignore[import-untyped]  # no stubs; here, so that a cluster needs no pysail
+
+    server = SparkConnectServer("127.0.0.1", 0)
+    server.start(background=True)
+    _, port = server.listening_address
+    KEPT_ALIVE.append(server)
+    return f"sc://127.0.0.1:{port}"
+
+
+KEPT_ALIVE: list[object] = []  # a server that is collected stops listening
+
+
+def read_delta(session: SparkSession, path: str) -> DataFrame:
+    """A Delta table as a DataFrame; partition filters on it are pruned before any file is opened."""
+    return session.read.format("delta").load(path)
