@@ -50,7 +50,10 @@ def make_pool(proposals: Sequence[Proposal], *, embedder: TextEncoder, near_dupl
     >>> # (1, "cheese"), (1, "milk"), (2, "cheeses"), (3, "milk")  ->  1. cheese by 1 and 2,  2. milk by 1 and 3
     """
     ordered = sorted(proposals, key=lambda proposal: (proposal.persona_index, proposal.proposal_index))
-    distinct = list({proposal.tag_id: proposal for proposal in reversed(ordered)}.values())[::-1]
+    firsts: dict[str, Proposal] = {}
+    for proposal in ordered:
+        firsts.setdefault(proposal.tag_id, proposal)
+    distinct = list(firsts.values())
     if not distinct:
         return ()
     vectors = embedder.embed([proposal.tag for proposal in distinct]).astype(np.float64)

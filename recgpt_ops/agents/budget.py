@@ -9,6 +9,9 @@ from typing import NamedTuple
 
 from recgpt_ops.recipes import Recipe
 
+INSTRUCTION_TOKENS = 512  # most that system text, instruction and lists add to a context
+EXPERT_TOKENS = 1024  # most that an expert's whole prompt takes: its persona, its list, what was chosen
+
 
 class PlannedCalls(NamedTuple):
     """The most calls of a night by role, retries after invalid answers not counted."""
@@ -34,3 +37,10 @@ def planned_calls(recipe: Recipe, users: int) -> PlannedCalls:
         arbiter=users * (pool if by_likelihood else 1),
         arbiter_null=users * pool if by_likelihood else 0,
     )
+
+
+def planned_prompt_tokens(recipe: Recipe, users: int) -> int:
+    """The most prompt tokens submitted for `users` users, those read from the prefix cache included (in the demo about nine of ten)."""
+    calls = planned_calls(recipe, users)
+    with_context = recipe.context_budget_tokens + INSTRUCTION_TOKENS
+    return (calls.planner + calls.arbiter) * with_context + calls.expert * EXPERT_TOKENS + calls.arbiter_null * INSTRUCTION_TOKENS

@@ -35,10 +35,9 @@ def items_as_of(warehouse: Warehouse, ds: str, *, columns: Sequence[str]) -> pa.
 def catalog_words(warehouse: Warehouse, ds: str, *, clean_type: Callable[[str], str], clean_title: Callable[[str], str]) -> list[str]:
     """The distinct item types as of `ds`, sorted; of a catalog without types the distinct titles. Each in its clean form."""
     items = items_as_of(warehouse, ds, columns=["item_type", "title"])
-    types = pc.unique(items["item_type"].drop_null()).to_pylist()
-    return sorted(
-        {clean_type(word) for word in types} if types else {clean_title(title) for title in pc.unique(items["title"]).to_pylist()}
-    )
+    types = items["item_type"].drop_null().unique().to_pylist()
+    titles = [] if types else items["title"].unique().to_pylist()
+    return sorted({clean_type(word) for word in types if word} | {clean_title(title) for title in titles if title})
 
 
 def bought_item_ids(warehouse: Warehouse, ds: str, *, user_ids: Collection[str]) -> dict[str, set[str]]:

@@ -74,7 +74,10 @@ def make_context(user_id: str = "u1", *, locale: str = "en-US", **changes: Any) 
         "method": "v2",
         "user_id": user_id,
         "locale": locale,
-        "text": f"Today: Tuesday\nAbout the user: age 35-44\n1. Oct 28 bought | cheddar; milk [{user_id}]\n2. Oct 20 bought | dog food\n3. Aug 2017 bought | candy corn",
+        "text": (
+            f"Today: Tuesday\nAbout the user: age 35-44\n1. Oct 28 bought | cheddar; milk [{user_id}]\n2. Oct 20 bought | dog food\n"
+            "3. Aug 2017 bought | candy corn"
+        ),
         "line_ids": (1, 2, 3),
         "attributes": (("age", "35-44"), ("household", "2 adults")),
         "signals": ("Season: autumn", "Holiday: Halloween in 0 days"),
