@@ -9,9 +9,9 @@ null as a mark. Wide texts and arrays are never held. A million events take a fe
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Literal
 
 import great_expectations as gx
-import great_expectations.expectations as gxe
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -20,6 +20,14 @@ import pyarrow.dataset as pads
 from great_expectations.core import ExpectationSuite
 from great_expectations.core.expectation_validation_result import ExpectationValidationResult
 from great_expectations.data_context.types.base import DataContextConfig, InMemoryStoreBackendDefaults, ProgressBarsConfig
+from great_expectations.expectations.core.expect_column_value_lengths_to_be_between import ExpectColumnValueLengthsToBeBetween
+from great_expectations.expectations.core.expect_column_values_to_be_between import ExpectColumnValuesToBeBetween
+from great_expectations.expectations.core.expect_column_values_to_be_in_set import ExpectColumnValuesToBeInSet
+from great_expectations.expectations.core.expect_column_values_to_be_unique import ExpectColumnValuesToBeUnique
+from great_expectations.expectations.core.expect_column_values_to_match_regex import ExpectColumnValuesToMatchRegex
+from great_expectations.expectations.core.expect_column_values_to_not_be_null import ExpectColumnValuesToNotBeNull
+from great_expectations.expectations.core.expect_compound_columns_to_be_unique import ExpectCompoundColumnsToBeUnique
+from great_expectations.expectations.core.expect_table_row_count_to_be_between import ExpectTableRowCountToBeBetween
 from great_expectations.expectations.expectation import Expectation
 
 from recgpt_ops.delta.violations import Violation, allowed_values, find_violation
@@ -50,23 +58,28 @@ def expectation(check: Check, *, number: int) -> Expectation:
 
 def build_expectation(check: Check) -> Expectation:
     """The expectation of one rule."""
-    low, high = check.arguments.get("min"), check.arguments.get("max")
+    low, high = bound(check, "min"), bound(check, "max")
     if check.rule == "row_count_between":
-        return gxe.ExpectTableRowCountToBeBetween(min_value=low, max_value=high)
+        return ExpectTableRowCountToBeBetween(min_value=low, max_value=high)
     if check.rule == "unique" and len(check.columns) > 1:
-        return gxe.ExpectCompoundColumnsToBeUnique(column_list=list(check.columns), ignore_row_if="never")
+        return ExpectCompoundColumnsToBeUnique(column_list=list(check.columns), ignore_row_if="never")
     (name,) = check.columns
     if check.rule == "unique":
-        return gxe.ExpectColumnValuesToBeUnique(column=name)
+        return ExpectColumnValuesToBeUnique(column=name)
     if check.rule == "not_null":
-        return gxe.ExpectColumnValuesToNotBeNull(column=name)
+        return ExpectColumnValuesToNotBeNull(column=name)
     if check.rule == "in_set":
-        return gxe.ExpectColumnValuesToBeInSet(column=name, value_set=allowed_values(check))
+        return ExpectColumnValuesToBeInSet(column=name, value_set=allowed_values(check))
     if check.rule == "between":
-        return gxe.ExpectColumnValuesToBeBetween(column=name, min_value=low, max_value=high)
+        return ExpectColumnValuesToBeBetween(column=name, min_value=low, max_value=high)
     if check.rule == "length_between":
-        return gxe.ExpectColumnValueLengthsToBeBetween(column=name, min_value=low, max_value=high)
-    return gxe.ExpectColumnValuesToMatchRegex(column=name, regex=python_pattern(str(check.arguments["pattern"])))
+        return ExpectColumnValueLengthsToBeBetween(column=name, min_value=low, max_value=high)
+    return ExpectColumnValuesToMatchRegex(column=name, regex=python_pattern(str(check.arguments["pattern"])))
+
+
+def bound(check: Check, name: Literal["min", "max"]) -> Any:
+    """A bound of a rule; None where the contract gives none. Whole numbers stay whole, as lengths and counts need them."""
+    return check.arguments.get(name)
 
 
 def python_pattern(pattern: str) -> str:
@@ -88,7 +101,7 @@ class CheckColumns:
         for check in contract_checks(contract):
             for name in check.columns:
                 self.rules.setdefault(name, []).append(check)
-        self.pieces: dict[str, list[pa.Array]] = {name: [] for name in self.rules}
+        self.pieces: dict[str, list[pa.Array[Any]]] = {name: [] for name in self.rules}
 
     def add(self, rows: pa.Table) -> None:
         """Takes one batch; columns without a rule may be there."""
@@ -105,7 +118,7 @@ class CheckColumns:
         """All batches as one frame, a null as NaN."""
         return pd.DataFrame({name: self.series(name) for name in self.pieces}, index=pd.RangeIndex(self.row_count), copy=False)
 
-    def series(self, name: str) -> pd.Series:  # type: ignore[type-arg]  # the element type differs by column
+    def series(self, name: str) -> pd.Series[Any]:
         """One column: a category, a number, or a mark that is NaN where the column is null."""
         if not self.pieces[name]:
             return pd.Series([], dtype="float64")
@@ -121,7 +134,7 @@ class CheckColumns:
             return self.finite(name, column)
         return column.to_pandas()
 
-    def finite(self, name: str, column: pa.ChunkedArray) -> pd.Series:  # type: ignore[type-arg]  # as above
+    def finite(self, name: str, column: pa.ChunkedArray[Any]) -> pd.Series[Any]:
         """A double with NaN and infinities turned into a value that breaks its range, because pandas would take NaN for a null."""
         broken = [
             float(str(check.arguments[bound])) + step
@@ -131,7 +144,8 @@ class CheckColumns:
         ]
         if not broken:
             return column.to_pandas()
-        return pc.if_else(pc.is_finite(column), column, pa.scalar(broken[0])).to_pandas()
+        finite: pd.Series[Any] = pc.if_else(pc.is_finite(column), column, pa.scalar(broken[0])).to_pandas()
+        return finite
 
 
 def run_suite(checks: Sequence[Check], frame: pd.DataFrame) -> list[ExpectationValidationResult]:
@@ -164,9 +178,11 @@ def run_checks(contract: Contract, columns: CheckColumns, dataset: pads.Dataset)
             raise ContractError(f"{rule} saw {result.result.get('element_count')} of {columns.row_count} rows; nothing was published")
         if not result.success:
             violation = find_violation(contract, check, dataset)
-            expected = result.result.get("unexpected_count", violation.count)
-            if violation.count != expected:
-                raise ContractError(f"{rule} is broken by {expected} rows in one engine and {violation.count} in the other; mend the rule")
+            expected = result.result.get("unexpected_count", violation.row_count)
+            if violation.row_count != expected:
+                raise ContractError(
+                    f"{rule} is broken by {expected} rows in one engine and {violation.row_count} in the other; mend the rule"
+                )
             violations.append(violation)
     return violations
 

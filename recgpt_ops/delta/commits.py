@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import CommitFailedError
-from deltalake.transaction import AddAction
+from deltalake.transaction import AddAction, RemoveAction
 
 from recgpt_ops.delta.faults import told_plainly
 from recgpt_ops.delta.schemas import arrow_schema
@@ -84,7 +84,7 @@ def commit_parts(
 def add_files(delta: DeltaTable, contract: Contract, parts: Sequence[PartFile], properties: CommitProperties) -> None:
     """The commit itself."""
     now = int(time.time() * 1000)
-    actions = [
+    actions: list[AddAction | RemoveAction] = [
         AddAction(part.path, part.size_bytes, dict(part.partition), now, True, json.dumps({"numRecords": part.row_count})) for part in parts
     ]
     delta.create_write_transaction(
@@ -103,8 +103,8 @@ def confirm_landed(
     if len(landed) != len(scopes):
         missing = sorted(set(scopes) - set(landed))
         raise NightError(
-            f"{contract.table_id}: generation {publish_id} was committed for {len(landed)} of {len(scopes)} scopes, {missing[0]} is not there; "
-            "start a new generation with --rebuild"
+            f"{contract.table_id}: generation {publish_id} was committed for {len(landed)} of {len(scopes)} scopes, "
+            f"{missing[0]} is not there; start a new generation with --rebuild"
         )
     if not parts:
         return False

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -53,7 +54,7 @@ def sums_digest(count: int, low: int, high: int) -> str:
     return hashlib.sha256(f"{count}:{low % LANE}:{high % LANE}".encode()).hexdigest()
 
 
-def canonical_type(type_: pa.DataType) -> pa.DataType:
+def canonical_type(type_: Any) -> pa.DataType:
     """The type a column is cast to before it becomes text: times are microseconds, doubles their shortest text, at any depth."""
     if pa.types.is_timestamp(type_):
         return pa.int64()
@@ -63,7 +64,8 @@ def canonical_type(type_: pa.DataType) -> pa.DataType:
         return pa.list_(pa.field("element", canonical_type(type_.value_type)))
     if pa.types.is_struct(type_):
         return pa.struct([pa.field(field.name, canonical_type(field.type)) for field in type_])
-    return type_
+    same: pa.DataType = type_
+    return same
 
 
 def text_sql(contract: Contract, columns: tuple[str, ...]) -> str:
@@ -89,11 +91,15 @@ class DigestPass:
         lanes = ", ".join(f"sum({lane.format(number)})" for number in ("k", "r") for lane in (low, high))
         scope = f'"{scope_column}"' if scope_column else "''"
         key, row = text_sql(contract, contract.digest_key), text_sql(contract, contract.digest_columns)
-        self.query = f"SELECT scope, count(*), {lanes} FROM (SELECT {scope} AS scope, md5_number({key}) AS k, md5_number({row}) AS r FROM batch) GROUP BY scope"
+        self.query = (
+            f"SELECT scope, count(*), {lanes} "
+            f"FROM (SELECT {scope} AS scope, md5_number({key}) AS k, md5_number({row}) AS r FROM batch) GROUP BY scope"
+        )
 
     def add(self, rows: pa.Table) -> None:
         """Counts the rows in; columns that no digest needs may be there."""
-        canonical = pa.table({name: rows[name].cast(canonical_type(arrow_type(self.contract.column(name).type))) for name in self.columns})
+        types = {name: canonical_type(arrow_type(self.contract.column(name).type)) for name in self.columns}
+        canonical = pa.Table.from_arrays([rows[name].cast(type_) for name, type_ in types.items()], names=list(types))
         self.connection.register("batch", canonical)
         for scope, count, key_low, key_high, row_low, row_high in self.connection.execute(self.query).fetchall():
             sums = self.sums.setdefault(scope, Sums())

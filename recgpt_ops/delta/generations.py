@@ -105,7 +105,7 @@ def publish_arrow(
 
 def publish_batches(warehouse: Warehouse, generation: Generation, batches: Iterable[pa.Table]) -> list[Certificate]:
     """The whole story, from conformed rows to certificates."""
-    contract, name = generation.contract, generation.contract.name
+    name = generation.contract.name
     found = find_certificates(warehouse, name, generation.publish_id, scopes=generation.scopes, input_digest=generation.input_digest)
     if len(found) < len(generation.scopes):
         create_table(warehouse, name)
@@ -167,7 +167,8 @@ def check_parts(generation: Generation, root: Path, parts: Sequence[PartFile]) -
     strange = sorted(map(str, set(digest_pass.sums) - set(generation.scopes)))
     if strange:
         raise ContractError(
-            f"{contract.table_id}: rows of {generation.scope_column} {strange[0]!r}, but this publishes {', '.join(generation.scopes[:5])}; "
+            f"{contract.table_id}: rows of {generation.scope_column} {strange[0]!r}, "
+            f"but this publishes {', '.join(generation.scopes[:5])}; "
             "name every scope that the job makes"
         )
     written, read = sum(part.row_count for part in parts), sum(sums.row_count for sums in digest_pass.sums.values())

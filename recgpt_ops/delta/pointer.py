@@ -122,9 +122,7 @@ def known_outcome(delta: DeltaTable, app: str, row: Mapping[str, object]) -> Out
 def newest_row(delta: DeltaTable, row: Mapping[str, object]) -> dict[str, object] | None:
     """The row of highest fence for the same ds, scenario and method; None for the first."""
     contract = load_contract("publications")
-    where = (
-        (pads.field("ds") == row["ds"]) & (pads.field("scenario") == row["scenario"]) & (pads.field("method") == row["method"])
-    )
+    where = (pads.field("ds") == row["ds"]) & (pads.field("scenario") == row["scenario"]) & (pads.field("method") == row["method"])
     rows: list[dict[str, object]] = read_files(contract, table_files(delta, contract), where=where).sort_by("fence").to_pylist()
     return rows[-1] if rows else None
 

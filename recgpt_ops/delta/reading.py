@@ -124,7 +124,7 @@ def read_generation(
 
 
 def state_generations(warehouse: Warehouse, table: str, *, arrived_cut_ds: str) -> dict[str, str]:
-    """bucket -> publish_id of its newest generation whose cut is at or before `arrived_cut_ds`; an empty bucket is there too.
+    """Bucket -> publish_id of its newest generation whose cut is at or before `arrived_cut_ds`; an empty bucket is there too.
 
     Of two generations with one cut (a rebuild) the one certified last counts; equal inputs made them equal.
     """

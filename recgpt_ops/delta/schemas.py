@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from typing import Any
 
 import pyarrow as pa
 
@@ -56,7 +57,7 @@ def empty_table(contract: Contract) -> pa.Table:
     return arrow_schema(contract).empty_table()
 
 
-def is_same_type(given: pa.DataType, wanted: pa.DataType) -> bool:
+def is_same_type(given: Any, wanted: Any) -> bool:  # pa.DataType; its subclasses differ in what they have
     """Whether two types hold the same values and differ in their storage at most; a column of nulls alone fits any type."""
     if pa.types.is_null(given):
         return True

@@ -13,6 +13,7 @@ import os
 import re
 import secrets
 from collections.abc import Iterable, Iterator
+from functools import reduce
 from pathlib import Path
 from typing import NamedTuple
 
@@ -149,7 +150,6 @@ def split_partitions(contract: Contract, rows: pa.Table) -> Iterator[tuple[dict[
             yield {}, rows
         return
     names = list(contract.partition_by)
-    remaining = rows
     for partition in rows.group_by(names).aggregate([]).to_pylist():
         for name, value in partition.items():
             if value is None or not PARTITION_VALUE.fullmatch(value):
@@ -158,11 +158,8 @@ def split_partitions(contract: Contract, rows: pa.Table) -> Iterator[tuple[dict[
                     f"{contract.table_id}: {name} is a partition and must be letters, digits, '.', '_' or '-', got {shown}; "
                     "mend the job that makes it"
                 )
-        mask = None
-        for name, value in partition.items():
-            equal = pc.equal(remaining[name], value)
-            mask = equal if mask is None else pc.and_(mask, equal)
-        yield partition, remaining.filter(mask)
+        terms = (pc.field(name) == value for name, value in partition.items())
+        yield partition, rows.filter(reduce(lambda left, right: left & right, terms))
 
 
 def remove_parts(table_root: Path, parts: Iterable[PartFile]) -> None:

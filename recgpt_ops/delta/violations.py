@@ -26,7 +26,7 @@ class Violation(NamedTuple):
     rule: str
     columns: tuple[str, ...]
     grade: Grade
-    count: int
+    row_count: int
     rows: tuple[tuple[str, str], ...]
 
 
@@ -105,8 +105,8 @@ def violation_message(violation: Violation, *, show_key: bool = True) -> str:
     """What broke, how often, and the first key; never the value that broke it."""
     subject = ", ".join(violation.columns) or "the table"
     if violation.rule == "row_count_between":
-        return f"{violation.count} rows break row_count_between"
-    text = f"{subject} breaks {violation.rule} in {violation.count} {'row' if violation.count == 1 else 'rows'}"
+        return f"{violation.row_count} rows break row_count_between"
+    text = f"{subject} breaks {violation.rule} in {violation.row_count} {'row' if violation.row_count == 1 else 'rows'}"
     return f"{text}, the first is {violation.rows[0][0]}" if show_key and violation.rows else text
 
 

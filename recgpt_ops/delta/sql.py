@@ -1,0 +1,136 @@
+"""The warehouse as people query it: DuckDB over what is visible, for reading only.
+
+    feeds and records     whole
+    state tables          the newest generation of each bucket
+    night_users           the generation that the pointer names, of every night
+    other night tables    the rows that a visible night_users names by (scenario, method, user_id, made_by), under that night's ds: a
+                          user who was carried from an older night stands in both nights
+    environment_signals   the generations that visible night_users of the same ds name
+
+Tables are called by their names without version; one that was never made is empty. Files are read when a query asks for them. Once
+the tables are known, files, network, extensions and settings are locked.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+
+import duckdb
+
+from recgpt_ops.delta.reading import (
+    DataFile,
+    files_dataset,
+    generation_files,
+    state_files,
+    state_generations,
+    visible_publish_ids,
+)
+from recgpt_ops.delta.warehouse import Warehouse
+from recgpt_ops.errors import UsageError
+from recgpt_ops.tables import all_contracts, load_contract
+
+END_OF_TIME = "9999-12-31"
+LOCKS = (
+    "SET python_enable_replacements = false",  # or a query could name the variables of the program that runs it
+    "SET enable_external_access = false",
+    "SET lock_configuration = true",
+)
+READING = frozenset({duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN})
+
+
+def connect(warehouse: Warehouse) -> duckdb.DuckDBPyConnection:
+    """A locked connection that knows every table of every contract."""
+    connection = duckdb.connect()
+    connection.execute("SET TimeZone = 'UTC'")
+    add_visible_nights(connection, warehouse)
+    for name, contract in all_contracts().items():
+        if name == "night_users":
+            continue
+        if contract.kind == "state":
+            generations = state_generations(warehouse, name, arrived_cut_ds=END_OF_TIME)
+            connection.register(name, files_dataset(contract, state_files(warehouse, name, generations)))
+        elif contract.kind == "night":
+            add_night_table(connection, warehouse, name)
+        else:
+            connection.register(name, files_dataset(contract, generation_files(warehouse, name)))
+    for lock in LOCKS:
+        connection.execute(lock)
+    return connection
+
+
+def add_visible_nights(connection: duckdb.DuckDBPyConnection, warehouse: Warehouse) -> None:
+    """The view night_users, and `_shown`: which publish_id each user of each night and method shows."""
+    visible = visible_publish_ids(warehouse)
+    files = generation_files(warehouse, "night_users", ds={ds for ds, _, _ in visible}, publish_id=set(visible.values()))
+    connection.register("_night_users", files_dataset(load_contract("night_users"), files))
+    connection.execute("CREATE TABLE _visible (ds VARCHAR, scenario VARCHAR, method VARCHAR, publish_id VARCHAR)")
+    if visible:
+        connection.executemany("INSERT INTO _visible VALUES (?, ?, ?, ?)", [[*night, shown] for night, shown in visible.items()])
+    connection.execute(
+        "CREATE VIEW night_users AS SELECT n.* FROM _night_users n SEMI JOIN _visible USING (ds, scenario, method, publish_id)"
+    )
+
+
+def add_night_table(connection: duckdb.DuckDBPyConnection, warehouse: Warehouse, name: str) -> None:
+    """The view of one night table; only files of generations that some visible night names are opened."""
+    contract = load_contract(name)
+    has_method = "method" in contract.column_names
+    connection.register(f"_{name}", files_dataset(contract, shown_files(connection, warehouse, name)))
+    if has_method:
+        connection.execute(
+            f"CREATE VIEW {name} AS SELECT t.* REPLACE (n.ds AS ds) FROM _{name} t JOIN night_users n ON "
+            "t.scenario = n.scenario AND t.method = n.method AND t.user_id = n.user_id AND t.publish_id = n.made_by"
+        )
+        return
+    key = ", ".join(contract.digest_key)
+    connection.execute(  # several attempts of a night may have made the same signals; one copy is shown
+        f"CREATE VIEW {name} AS SELECT t.* FROM _{name} t SEMI JOIN "
+        "(SELECT ds, scenario, made_by AS publish_id FROM night_users UNION SELECT ds, scenario, publish_id FROM night_users) "
+        f"USING (ds, scenario, publish_id) QUALIFY row_number() OVER (PARTITION BY {key} ORDER BY publish_id) = 1"
+    )
+
+
+def shown_files(connection: duckdb.DuckDBPyConnection, warehouse: Warehouse, name: str) -> list[DataFile]:
+    """The files of the generations that visible nights name."""
+    named = connection.execute("SELECT made_by FROM night_users UNION SELECT publish_id FROM night_users").fetchall()
+    return generation_files(warehouse, name, publish_id={publish_id for (publish_id,) in named})
+
+
+def run_select(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.DuckDBPyConnection:
+    """Runs one SELECT; anything else, and a wrong name, is a UsageError in one line with the nearest right name."""
+    try:
+        statements = connection.extract_statements(sql)
+    except duckdb.Error as error:
+        raise UsageError(f"query: {first_line(error)}; it is DuckDB's SQL") from None
+    if len(statements) != 1 or statements[0].type not in READING:
+        raise UsageError(f"query: expected one SELECT, got {statement_names(statements)}; the warehouse is read-only here")
+    try:
+        return connection.execute(statements[0])
+    except duckdb.Error as error:
+        raise UsageError(f"query: {first_line(error)}{suggestion(connection, str(error))}") from None
+
+
+def statement_names(statements: list[duckdb.Statement]) -> str:
+    """`INSERT`, or `SELECT, SELECT`, or `nothing`."""
+    return ", ".join(statement.type.name for statement in statements) or "nothing"
+
+
+def first_line(error: duckdb.Error) -> str:
+    """What DuckDB says, without its picture of the query and without its own guess, which may be a table of its catalog."""
+    return str(error).strip().splitlines()[0].removesuffix("!")
+
+
+def suggestion(connection: duckdb.DuckDBPyConnection, message: str) -> str:
+    """`; did you mean intent_tags?` for a table or column that does not exist, else nothing."""
+    if found := re.search(r"Table with name \"?(\w+)\"? does not exist", message):
+        near = difflib.get_close_matches(found[1].lower(), list(all_contracts()), n=1, cutoff=0.3)
+        return f"; did you mean {near[0]}?" if near else f"; there are {', '.join(all_contracts())}"
+    if found := re.search(r"Referenced column \"(\w+)\"|column named \"(\w+)\"", message):
+        known = {name for contract in all_contracts().values() for name in contract.column_names}
+        candidates = re.findall(r'"([\w.]+)"', message.partition("Candidate bindings")[2]) or sorted(known)
+        near = difflib.get_close_matches((found[1] or found[2]).lower(), candidates, n=1, cutoff=0.3)
+        return f"; did you mean {near[0]}?" if near else ""
+    if "disabled by configuration" in message or "disabled through configuration" in message:
+        return "; only the tables of the warehouse can be read"
+    return ""
