@@ -25,7 +25,7 @@ from recgpt_ops.prompts import Message
 from recgpt_ops.settings import Engine as EngineSettings
 
 WORD_JOINER = "\u2060"  # shows nothing and joins what it stands between
-CONTROL_LOOK = re.compile(r"<(?=\s*[|｜/]?\s*[\w▁]+[^<>\n]{0,40}[|｜]?>)|\[(?=/?(?:INST|SYS|AVAILABLE_TOOLS|TOOL)\b)")
+CONTROL_LOOK = re.compile(r"<(?=\s*[|｜][^<>\n]{1,60}>|/?[\w▁][\w▁|｜:-]{0,40}>)|\[(?=/?(?:INST|SYS|AVAILABLE_TOOLS|TOOL)\b)")
 WRAPPED = "answer"
 RETRY_STATUS = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
 MOST_TRIES = 6

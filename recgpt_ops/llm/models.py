@@ -30,6 +30,7 @@ PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".msgpack", ".h5")
 # What an answer depends on. generation_config.json is not among them: none of its sampling settings is used (031).
 HASHED = ("*.safetensors", "config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt")
 DISK_BYTES = 700 << 20
+CONVERTER = "recgpt_ops.llm.convert"
 
 
 def models_root(warehouse_root: str) -> Path:
@@ -113,7 +114,7 @@ def run_conversion(gguf: Path, folder: Path) -> None:
         "HF_HUB_DISABLE_PROGRESS_BARS": "1",
         "TOKENIZERS_PARALLELISM": "false",
     }
-    command = [sys.executable, "-m", "recgpt_ops.llm.convert", str(gguf), str(folder)]
+    command = [sys.executable, "-m", CONVERTER, str(gguf), str(folder)]
     done = subprocess.run(command, env={**os.environ, **quiet}, capture_output=True, text=True, check=False)
     if done.returncode:
         raise UsageError(f"could not convert {gguf.name}: {' | '.join(done.stderr.strip().splitlines()[-3:])}")

@@ -62,6 +62,8 @@ class StepLoop:
             future.set_exception(EngineError(self.dead))
         else:
             self.submissions.put(Submission(f"r{next(self.numbers)}", prompt, params, future))
+            if self.dead is not None:  # it died between the two lines, so nobody else empties the queue
+                self.refuse_submissions(self.dead)
         return future
 
     def stop(self) -> None:
@@ -99,12 +101,12 @@ class StepLoop:
         """Puts one request to the engine, which may refuse it."""
         if submission.future.cancelled():
             return
+        self.pending[submission.request_id] = submission.future  # before anything can go wrong, so that nobody waits for ever
         try:
             self.engine.add_request(submission.request_id, submission.prompt, submission.params)
         except self.request_errors as error:
-            submission.future.set_exception(RowError("engine_refused", f"{type(error).__name__}: {str(error)[:500]}"))
-            return
-        self.pending[submission.request_id] = submission.future
+            del self.pending[submission.request_id]
+            fail(submission.future, RowError("engine_refused", f"{type(error).__name__}: {str(error)[:500]}"))
 
     def give_up_canceled(self) -> None:
         """Takes out of the engine what nobody waits for any more."""
@@ -119,11 +121,11 @@ class StepLoop:
         for output in outputs:
             if not output.finished:
                 continue
-            future = self.pending.pop(output.request_id, None)
-            if future is None:
+            if output.request_id not in self.pending:
                 raise EngineError(f"an answer came for {output.request_id!r}, which waits for none; answers no longer fit their requests")
             if len(output.outputs) != 1:
                 raise EngineError(f"{len(output.outputs)} answers came for {output.request_id!r}, expected 1")
+            future = self.pending.pop(output.request_id)
             if future.set_running_or_notify_cancel():
                 future.set_result(output)
 
@@ -131,13 +133,22 @@ class StepLoop:
         """Marks the engine dead and tells everyone who waits."""
         self.dead = reason
         for future in self.pending.values():
-            if future.set_running_or_notify_cancel():
-                future.set_exception(EngineError(reason))
+            fail(future, EngineError(reason))
         self.pending.clear()
+        self.refuse_submissions(reason)
+
+    def refuse_submissions(self, reason: str) -> None:
+        """Empties the queue of a dead engine."""
         while True:
             try:
                 submission = self.submissions.get_nowait()
             except queue.Empty:
                 return
-            if submission is not None and submission.future.set_running_or_notify_cancel():
-                submission.future.set_exception(EngineError(reason))
+            if submission is not None:
+                fail(submission.future, EngineError(reason))
+
+
+def fail(future: Future[Any], error: Exception) -> None:
+    """Sets the error, unless nobody waits any more."""
+    if future.set_running_or_notify_cancel():
+        future.set_exception(error)
