@@ -12,7 +12,9 @@ from __future__ import annotations
 import os
 from functools import cache
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from recgpt_ops.errors import ConfigError
 from recgpt_ops.settings import Spark
@@ -52,3 +54,10 @@ KEPT_ALIVE: list[object] = []  # a server that is collected stops listening
 def read_delta(session: SparkSession, path: str) -> DataFrame:
     """A Delta table as a DataFrame; partition filters on it are pruned before any file is opened."""
     return session.read.format("delta").load(path)
+
+
+def frame_of(session: SparkSession, rows: pa.Table) -> DataFrame:
+    """Rows in memory as a DataFrame; none at all too, which Spark cannot tell a schema from by itself."""
+    if rows.num_rows:
+        return session.createDataFrame(rows)
+    return session.createDataFrame([], from_arrow_schema(rows.schema))

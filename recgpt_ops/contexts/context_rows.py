@@ -1,11 +1,11 @@
 """One row of user_contexts from one user's entries: lines, signals, groups, text and its token counts. Plain Python.
 
 Today: Tuesday, Oct 31, 2017
-About the user: age 45-54; household size 2
+About the user: age: 45-54; household size: 2
 Season: autumn
 Holiday: Halloween (today)
 History, newest first:
-1. Oct 28 (bought), Aug 2017 (bought) | Soft drinks, 2 l, national brand; Milk, 1 gal, private brand
+1. Oct 28, Aug 2017 (bought) | Soft drinks, 2 l, national brand; Milk, 1 gal, private brand
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from recgpt_ops.contexts.feeds import current_items, current_profiles
 from recgpt_ops.contexts.lines import Entry
 from recgpt_ops.contexts.places import Surroundings
 from recgpt_ops.contexts.state import night_buckets
-from recgpt_ops.contexts.words import clean_text, short_title
+from recgpt_ops.contexts.words import clean_text, short_title, words_of
 from recgpt_ops.delta.schemas import arrow_schema
 from recgpt_ops.delta.warehouse import Warehouse
 from recgpt_ops.errors import RowError
@@ -43,6 +43,7 @@ T = TypeVar("T")
 TABLE = "user_contexts"
 USERS_A_TIME = 64  # users whose entries are Python objects at the same time; bounds the memory of a worker
 ENTRY_FIELDS = ("bucket", "action", "item_id", "query", "title", "category", "item_type", "event_count", "newest_at")
+CAMPAIGN_ACTIONS = frozenset({"coupon", "campaign"})
 FAULTS = ("reason", "detail")  # null on a good row
 
 
@@ -174,6 +175,13 @@ def read_users(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
         unknown = row["unknown_item_count"] or 0
         yield {**row, "entries": entries[start : start + length], "attributes": attributes, "unknown_item_count": unknown}
         start += length
+
+
+def with_campaign(entry: Entry, locale: str) -> Entry:
+    """A coupon or mailing without an item is called by its campaign, for the bare id says nothing."""
+    if entry.item_id is not None:
+        return entry
+    return entry._replace(title=words_of(locale).campaign.format(campaign_id=entry.title))
 
 
 def each_once(values: Sequence[T], change: Callable[[T], T]) -> list[T]:

@@ -28,7 +28,7 @@ from recgpt_ops.delta.schemas import arrow_schema
 from recgpt_ops.delta.warehouse import Warehouse
 from recgpt_ops.errors import UsageError
 from recgpt_ops.settings import Audience
-from recgpt_ops.spark import read_delta
+from recgpt_ops.spark import frame_of, read_delta
 from recgpt_ops.tables import load_contract
 
 TABLE = "night_users"
@@ -78,7 +78,7 @@ def night_audience(
 
 def local_rows(session: SparkSession, choice: DataFrame) -> DataFrame:
     """The choice as fixed rows: it is used several times, and a sort by hash should run once. Bounded by the audience."""
-    return session.createDataFrame(choice.toArrow())
+    return frame_of(session, choice.toArrow())
 
 
 def find_base(session: SparkSession, warehouse: Warehouse, key: NightKey) -> Base:
@@ -89,7 +89,7 @@ def find_base(session: SparkSession, warehouse: Warehouse, key: NightKey) -> Bas
         if scenario == key.scenario and method == key.method and ds <= key.ds
     }
     if not visible:
-        return Base(session.createDataFrame(arrow_schema(load_contract(TABLE)).empty_table()), is_same_ds=False)
+        return Base(frame_of(session, arrow_schema(load_contract(TABLE)).empty_table()), is_same_ds=False)
     newest = max(visible)
     rows = read_delta(session, warehouse.path(TABLE)).filter(
         (F.col("ds") == newest)
@@ -104,7 +104,7 @@ def named_users(session: SparkSession, profiles: DataFrame, wanted: Wanted) -> D
     """The users asked for by name or by number; None when nobody was, then the policy decides."""
     if wanted.users is None and not wanted.user_ids:
         return None
-    asked = session.createDataFrame(pa.table({"user_id": pa.array(sorted(set(wanted.user_ids)), pa.string())}))
+    asked = frame_of(session, pa.table({"user_id": pa.array(sorted(set(wanted.user_ids)), pa.string())}))
     unknown = [row["user_id"] for row in asked.join(profiles, "user_id", "left_anti").collect()]
     if unknown:
         raise UsageError(f"--user: no profile for {', '.join(map(repr, sorted(unknown)))}; only users with a profile can be in a night")
@@ -118,7 +118,7 @@ def changed_situations(
     shown = base.filter(F.col("status").isin("computed", "carried")).select("user_id", "method", "scenario", "computed_ds", "made_by")
     made = [(row["computed_ds"], row["made_by"]) for row in shown.select("computed_ds", "made_by").distinct().collect()]
     if not made or not warehouse.exists("user_contexts"):
-        return session.createDataFrame(pa.table({"user_id": pa.array([], pa.string()), "is_changed": pa.array([], pa.bool_())}))
+        return frame_of(session, pa.table({"user_id": pa.array([], pa.string()), "is_changed": pa.array([], pa.bool_())}))
     contexts = read_delta(session, warehouse.path("user_contexts")).filter(
         F.col("ds").isin(*{computed_ds for computed_ds, _ in made}) & F.col("publish_id").isin(*{made_by for _, made_by in made})
     )
@@ -144,6 +144,6 @@ def current_situations(session: SparkSession, profiles: DataFrame, ds: str, weat
     )
     return (
         profiles.select("user_id", "locale", "region")
-        .join(session.createDataFrame(places), ["locale", "region"])
+        .join(frame_of(session, places), ["locale", "region"])
         .select("user_id", "situation_now")
     )

@@ -187,7 +187,7 @@ def trend_text(name: str, times_usual: float, locale: str) -> str:
     """An item type that sells more than usual, as a line."""
     if language_of(locale) == "zh":
         return f"近期热销：{name}（是前四周的{times_usual:.1f}倍）"
-    return f"Selling more than usual: {name} ({times_usual:.1f} times the four weeks before)"
+    return f"Selling more than usual: {name} ({times_usual:.1f} times the rate of the four weeks before)"
 
 
 def place_signals(

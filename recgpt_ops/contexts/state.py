@@ -15,7 +15,7 @@ from recgpt_ops.contexts.feeds import arrived_events
 from recgpt_ops.contexts.histories import buckets_to_build, build_histories, touched_buckets
 from recgpt_ops.delta.certificates import Certificate, certificates
 from recgpt_ops.delta.generations import publish_files, stage_directory
-from recgpt_ops.delta.inputs import feeds_digest
+from recgpt_ops.delta.inputs import feed_digest
 from recgpt_ops.delta.reading import state_generations
 from recgpt_ops.delta.warehouse import Warehouse
 from recgpt_ops.spark import read_delta
@@ -38,7 +38,7 @@ def refresh_buckets(
     session: SparkSession, warehouse: Warehouse, table: StateTable, *, ds: str, publish_id: str, fence: int, max_bucket_entries: int
 ) -> Refresh:
     """Builds and publishes a new generation of every bucket of the night that needs one; nothing is written when none does."""
-    digest_at = cache(lambda cut: feeds_digest(warehouse, cut)[FEED])
+    digest_at = cache(lambda cut: feed_digest(warehouse, FEED, cut))
     events = arrived_events(session, warehouse, ds)
     cuts = usable_cuts(certificates(warehouse, table=table), ds, digest_at)
     touched = touched_buckets(events, table, ds, since=common_cut(table, ds, cuts)).collect()

@@ -32,12 +32,12 @@ def count_trends(events: DataFrame, items: DataFrame, ds: str, *, trend_count: i
             F.countDistinct(F.when(is_recent, F.col("user_id"))).alias("recent_users"),
         )
     )
-    value = (F.col("recent_count") / RECENT_DAYS) / (F.col("usual_count") / USUAL_DAYS)
+    value = (F.col("recent_count") / RECENT_DAYS) / (F.nullif(F.col("usual_count"), F.lit(0)) / USUAL_DAYS)
     has_support = (F.col("recent_count") >= MIN_RECENT_PURCHASES) & (F.col("recent_users") >= MIN_RECENT_USERS)
     return (
-        counted.filter(has_support & (F.col("usual_count") > 0))
+        counted.filter(has_support)
         .select("name", value.alias("value"))
-        .filter(F.col("value") >= MIN_RATIO)
+        .filter(F.col("value") >= MIN_RATIO)  # null, where there is no ratio, is no trend
         .orderBy(F.desc("value"), "name")
         .limit(trend_count)
     )

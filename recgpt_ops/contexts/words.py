@@ -24,6 +24,7 @@ class Words(NamedTuple):
     history: str
     attribute_separator: str
     pair: str  # {name} {value}
+    campaign: str  # {campaign_id}: how a coupon or mailing without an item is called
 
 
 ENGLISH = Words(
@@ -41,7 +42,8 @@ ENGLISH = Words(
     attributes="About the user: ",
     history="History, newest first:",
     attribute_separator="; ",
-    pair="{name} {value}",
+    pair="{name}: {value}",
+    campaign="campaign {campaign_id}",
 )
 CHINESE = Words(
     actions={
@@ -59,6 +61,7 @@ CHINESE = Words(
     history="历史行为（由近到远）：",
     attribute_separator="；",
     pair="{name}：{value}",
+    campaign="活动 {campaign_id}",
 )
 
 
