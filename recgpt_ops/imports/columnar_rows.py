@@ -12,15 +12,18 @@ import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.compute
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from recgpt_ops.errors import UsageError
 
+Array = Any  # pyarrow's annotations know no "array of any kind of text"
+compute: Any = pyarrow.compute  # nor do they allow the mixes of arrays and scalars that its functions take
 BATCH_ROWS = 50_000
 BROKEN = "\\xNN"
 DAMAGED = (pa.ArrowInvalid, OSError)
@@ -69,8 +72,8 @@ def delta_batches(path: Path) -> Iterator[pa.RecordBatch]:
     try:
         data = table.to_pyarrow_dataset()
     except DeltaError:  # a table with deletion vectors or the like: delta-rs' own reader knows it, but stops at broken UTF-8
-        for batch in table.scan().select(columns):
-            yield pa.record_batch(batch)
+        for batch in pa.RecordBatchReader.from_stream(table.scan()):
+            yield batch.select(columns)
         return
     for fragment in sorted(data.get_fragments(), key=lambda fragment: str(fragment.path)):
         for batch in fragment.to_batches(schema=data.schema, columns=columns, batch_size=BATCH_ROWS):
@@ -85,7 +88,7 @@ def delta_digest(path: Path) -> str:
     return hashlib.sha256(json.dumps(files).encode()).hexdigest()
 
 
-def as_text_column(column: pa.Array) -> tuple[pa.Array, pa.Array | None, bool]:
+def as_text_column(column: Array) -> tuple[Array, Array | None, bool]:
     """A column as text; which of its values are no UTF-8 (None: all are); and whether it held text rather than numbers or times.
 
     Times with a zone are told in UTC, so that they stay the same instant.
@@ -102,10 +105,10 @@ def as_text_column(column: pa.Array) -> tuple[pa.Array, pa.Array | None, bool]:
         return pa.array(texts, pa.string()), pa.array([text == BROKEN for text in texts]), True
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         column = column.cast(pa.timestamp(kind.unit, "UTC"))
-    return pc.cast(column, pa.string()), None, False
+    return compute.cast(column, pa.string()), None, False
 
 
-def decode(column: pa.Array) -> tuple[pa.Array, pa.Array | None]:
+def decode(column: Array) -> tuple[Array, Array | None]:
     """Bytes as text, and which values are no UTF-8."""
     try:
         return column.cast(pa.string()), None  # checks the bytes
@@ -122,7 +125,7 @@ def decode(column: pa.Array) -> tuple[pa.Array, pa.Array | None]:
     return pa.array(texts, pa.string()), pa.array(broken)
 
 
-def plain(value: pa.Scalar) -> str | None:
+def plain(value: Any) -> str | None:
     """A list or struct as JSON; BROKEN when a text in it is no UTF-8."""
     try:
         inner = value.as_py()

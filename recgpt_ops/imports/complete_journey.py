@@ -9,13 +9,13 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from recgpt_ops.errors import UsageError
 from recgpt_ops.imports.landing import SourceFile
 from recgpt_ops.imports.mapping import FieldRule
-from recgpt_ops.imports.sources import Feed, FileSet, Frames, Source, feed_mapping, field_rules, folder_files
+from recgpt_ops.imports.sources import META, Feed, FileSet, Frames, Source, feed_mapping, field_rules, folder_files
 from recgpt_ops.imports.wording import brand_class, product_title, readable
 
 NAME, ZONE, LOCALE = "complete-journey", "America/New_York", "en-US"
@@ -68,13 +68,7 @@ def find(path: Path | None) -> dict[str, list[SourceFile]]:
     return {name: [SourceFile(f"{name}.parquet", data / f"{name}.parquet", "parquet")] for name in FILES}
 
 
-def meta(frame: DataFrame) -> list[str | F.Column]:
-    """The columns that every shaped frame begins with; a row without a line of text is told from its values."""
-    values = [F.coalesce(F.col(c), F.lit("")) for c in frame.columns if c not in {"file", "line", "raw", "fault", "detail"}]
-    return ["file", "line", F.coalesce("raw", F.concat_ws(",", *values)).alias("raw"), "fault", "detail"]
-
-
-def is_goods(category: str) -> F.Column:
+def is_goods(category: str) -> Column:
     """Whether the category is one of things to buy; an unknown one is."""
     return ~F.coalesce(F.col(category).isin(*NOT_GOODS), F.lit(False))
 
@@ -86,9 +80,9 @@ def shape_events(frames: Frames) -> DataFrame:
     not_goods = frames["products"].filter(~is_goods("product_category")).select("product_id", F.lit(True).alias("is_not_goods"))
     lines = lines.join(F.broadcast(not_goods), "product_id", "left")
     purchases = lines.select(
-        *meta(lines.drop("is_not_goods")),
+        *META,
         F.when(F.col("is_not_goods"), "not_goods").when(F.col("quantity") == "0", "zero_quantity").alias("dropped"),
-        F.concat_ws("/", F.lit("purchase"), "household_id", "basket_id", "product_id").alias("event_id"),
+        F.concat_ws("/", F.lit("purchase"), "household_id", "basket_id", "product_id").alias("identity"),
         F.col("household_id").alias("user_id"),
         F.lit("purchase").alias("action"),
         F.col("product_id").alias("item_id"),
@@ -101,9 +95,9 @@ def shape_events(frames: Frames) -> DataFrame:
         F.broadcast(frames["campaign_descriptions"].select("campaign_id", "start_date")), "campaign_id", "left"
     )
     campaigns = mailed.select(
-        *meta(mailed),
+        *META,
         none.alias("dropped"),
-        F.concat_ws("/", F.lit("campaign"), "campaign_id", "household_id").alias("event_id"),
+        F.concat_ws("/", F.lit("campaign"), "campaign_id", "household_id").alias("identity"),
         F.col("household_id").alias("user_id"),
         F.lit("campaign").alias("action"),
         none.alias("item_id"),
@@ -114,7 +108,7 @@ def shape_events(frames: Frames) -> DataFrame:
     )
     redeemed = frames["coupon_redemptions"]
     coupons = redeemed.select(
-        *meta(redeemed),
+        *META,
         none.alias("dropped"),
         F.concat_ws("/", F.lit("coupon"), "household_id", "coupon_upc", "campaign_id", F.substring("redemption_date", 1, 10)).alias(
             "event_id"
@@ -135,7 +129,7 @@ def shape_items(frames: Frames) -> DataFrame:
     products = frames["products"]
     texts = [F.coalesce(F.col(c), F.lit("")) for c in ("product_type", "package_size", "brand")]
     return products.select(
-        *meta(products),
+        *META,
         F.when(~is_goods("product_category"), "not_goods").when(F.col("product_type").isNull(), "no_text").alias("dropped"),
         F.col("product_id").alias("item_id"),
         F.concat_ws("\x01", *texts).alias("title"),
@@ -148,7 +142,7 @@ def shape_items(frames: Frames) -> DataFrame:
 def shape_profiles(frames: Frames) -> DataFrame:
     """Households that told about themselves, attributes under names that a reader understands."""
     told = frames["demographics"]
-    return told.select(*meta(told), F.lit(None).cast("string").alias("dropped"), F.col("household_id").alias("user_id"), *PROFILE_COLUMNS)
+    return told.select(*META, *PROFILE_COLUMNS)
 
 
 def dollars(text: str) -> str:
@@ -174,7 +168,6 @@ EVENTS = feed_mapping(
     NAME,
     "behavior_events",
     field_rules(
-        "event_id",
         "user_id",
         "action",
         "item_id",

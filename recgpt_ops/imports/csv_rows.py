@@ -12,24 +12,35 @@ from __future__ import annotations
 import codecs
 import csv
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import BinaryIO, NamedTuple
 
 from recgpt_ops.errors import UsageError
 
 MAX_RECORD_LINES = 1000  # a quoted field with more line breaks is taken for a quote that was never closed
 MAX_LINE_BYTES = 32 << 20
+BLOCK_BYTES = 4 << 20
 FOREIGN_MARKS = {codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UTF16_BE: "UTF-16", b"PK\x03\x04": "a spreadsheet or zip file"}
 
 
 class CsvRow(NamedTuple):
-    """One row. `fields` is None when it could not be split; `fault` is None for a whole row. Bytes that are no UTF-8 stand as \\xNN in `raw`."""
+    """One row. `fields` is None when it could not be split; `fault` is None for a whole row; bytes that are no UTF-8 are \\xNN in `raw`."""
 
     line: int
     fields: list[str] | None
     raw: str
     fault: str | None
     detail: str | None
+
+
+class CsvRows(NamedTuple):
+    """Many rows, column by column as in CsvRow. `faults` and `details` are None when all rows are good."""
+
+    lines: Sequence[int]
+    fields: Sequence[list[str] | None]
+    raws: Sequence[str]
+    faults: Sequence[str | None] | None
+    details: Sequence[str | None] | None
 
 
 class RunawayQuoteError(Exception):
@@ -101,24 +112,55 @@ def read_header(lines: Lines, name: str) -> list[str]:
     return [column.encode("utf-8", "surrogateescape").decode(errors="backslashreplace").strip() for column in header]
 
 
-def read_rows(lines: Lines, width: int) -> Iterator[CsvRow]:
-    """The rows below the header, each by itself. Lines without any character are no rows and left out."""
+def read_chunks(lines: Lines, width: int) -> Iterator[CsvRows]:
+    """All rows below the header, a few megabytes at a time. Lines without any character are no rows and left out.
+
+    Most blocks hold one row a line and nothing odd, and are split at once; only others are gone through line by line.
+    """
     csv.field_size_limit(1 << 30)
+    while block := lines.stream.read(BLOCK_BYTES):
+        if not block.endswith(b"\n"):
+            block += lines.stream.readline(MAX_LINE_BYTES)
+        plain = plain_rows(block, width, lines)
+        if plain is not None:
+            yield plain
+        elif odd := list(odd_rows(block, width, lines)):
+            yield CsvRows(*zip(*odd, strict=True))
+
+
+def plain_rows(block: bytes, width: int, lines: Lines) -> CsvRows | None:
+    """The rows of a block in which every line is one good row; else None, and nothing of the block is spent."""
+    if len(block) > 2 * BLOCK_BYTES:
+        return None
+    try:
+        texts = block.decode().replace("\r\n", "\n").removesuffix("\n").split("\n")
+        rows = list(csv.reader(texts, strict=True))
+    except (UnicodeDecodeError, csv.Error):
+        return None
+    if len(rows) != len(texts) or set(map(len, rows)) != {width}:
+        return None
+    first = lines.number + 1
+    lines.number += len(texts)
+    return CsvRows(range(first, first + len(texts)), rows, texts, None, None)
+
+
+def odd_rows(block: bytes, width: int, lines: Lines) -> Iterator[CsvRow]:
+    """The rows of a block, each by itself; the last may take lines from behind the block."""
+    lines.returned.extend(line + b"\n" for line in block.removesuffix(b"\n").split(b"\n"))
+    if not block.endswith(b"\n"):
+        lines.returned.append(lines.returned.pop().removesuffix(b"\n"))
     reader = csv.reader(lines, strict=True)
-    while True:
+    while lines.returned:
         lines.begin()
-        problem = None
-        fields: list[str] | None = None
+        fields, problem = None, None
         try:
             fields = next(reader)
-        except StopIteration:
-            return
         except (csv.Error, RunawayQuoteError) as error:
             problem = str(error) or f"the quote is still open {MAX_RECORD_LINES} lines below"
-        if len(lines.taken) == 1 and fields is not None and len(fields) == width and not (lines.is_broken or lines.is_too_long):
-            yield CsvRow(lines.number, fields, lines.taken[0].rstrip(b"\r\n").decode(), None, None)
-        elif fields == []:
+        if fields == []:
             continue
+        if len(lines.taken) == 1 and fields is not None and len(fields) == width and not (lines.is_broken or lines.is_too_long):
+            yield CsvRow(lines.number, fields, lines.raw(), None, None)
         else:
             yield odd_row(lines, fields, width, problem)
 

@@ -16,11 +16,10 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from recgpt_ops.ids import NULL, SEPARATOR
-from recgpt_ops.imports.landing import Landed
+from recgpt_ops.imports.landing import META, Landed
 from recgpt_ops.imports.reading import Reading, read_batches, spark_ddl
 from recgpt_ops.tables import load_contract
 
-META = ("file", "line", "raw", "fault", "detail")
 FIRST_DS = "0001-01-01"
 CONTENT = {"items": ("locale", "title", "category", "item_type", "brand"), "user_profiles": ("locale", "region", "text_hash")}
 KEY = {"items": "item_id", "user_profiles": "user_id"}
@@ -31,7 +30,7 @@ def landed_frame(session: SparkSession, landed: Landed, names: dict[str, str] | 
     frame = session.read.parquet(str(landed.directory))
     if names is None:
         return frame
-    return frame.select(*META, *(F.col(landed.column(source)).alias(name) for source, name in names.items()))
+    return frame.select(*(name for name, _ in META), *(F.col(landed.column(source)).alias(name) for source, name in names.items()))
 
 
 def joined(columns: Sequence[str | Column]) -> Column:
@@ -41,15 +40,17 @@ def joined(columns: Sequence[str | Column]) -> Column:
 
 
 def with_row_identity(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """Adds `identity` for rows without a natural key: digest of the raw values (`columns` sorted by the source's names), and which
-    of the equal rows of its file this one is. A row that could not be split is told by its text.
+    """Adds `identity` for rows without a natural key: the raw values, and which of the equal rows of its file this one is.
 
-        line 2: u1,tea,1   line 3: u1,milk,1   line 4: u1,tea,1    ->    <digest a> 1, <digest b> 1, <digest a> 2
+        line 2: u1,tea,1   line 3: u1,milk,1   line 4: u1,tea,1    ->    u1,tea,1 #1   u1,milk,1 #1   u1,tea,1 #2
+
+    `columns` are sorted by the source's names, so that a file with other column order gives the same events. A row that could not
+    be split is told by its text.
     """
-    raw = F.when(F.col("fault").isNotNull(), F.coalesce("raw", joined(columns))).otherwise(joined(columns))
-    equal = Window.partitionBy("file", "row_digest").orderBy("line")
-    numbered = frame.withColumn("row_digest", F.sha2(raw, 256)).withColumn("ordinal", F.row_number().over(equal).cast("string"))
-    return numbered.withColumn("identity", F.concat_ws(SEPARATOR, "row_digest", "ordinal")).drop("row_digest", "ordinal")
+    values = F.when(F.col("fault").isNotNull(), F.coalesce("raw", joined(columns))).otherwise(joined(columns))
+    equal = Window.partitionBy(F.xxhash64("identity"), "file", "identity").orderBy("line")  # the number first: it is quick to compare
+    numbered = frame.withColumn("identity", values).withColumn("ordinal", F.row_number().over(equal).cast("string"))
+    return numbered.withColumn("identity", F.concat_ws(SEPARATOR, "identity", "ordinal")).drop("ordinal")
 
 
 def read_rows(frame: DataFrame, reading: Reading) -> DataFrame:
@@ -62,22 +63,22 @@ def read_rows(frame: DataFrame, reading: Reading) -> DataFrame:
 
 
 def fresh_events(read: DataFrame, *, source: str, import_id: str, existing: DataFrame | None) -> DataFrame:
-    """Kept events that are not there yet, as the contract has them. Of rows with one identity the first in file order stays."""
-    events = read.filter(F.col("verdict") == "kept").withColumn("event_id", F.sha2(joined([F.lit(source), "identity"]), 256))
-    first = Window.partitionBy("event_id").orderBy("file", "line")
-    events = events.withColumn("place", F.row_number().over(first)).filter(F.col("place") == 1)
+    """Kept events that are not there yet, as the contract has them. Of rows with one id the first in file order stays."""
+    events = read.filter(F.col("verdict") == "kept")
+    if events.count() != events.select("event_id").distinct().count():  # rarely: sorting all rows is dear
+        first = Window.partitionBy("event_id").orderBy("file", "line")
+        events = events.withColumn("place", F.row_number().over(first)).filter(F.col("place") == 1)
     if existing is not None:
         events = events.join(existing.select("event_id"), "event_id", "left_anti")
-    return in_contract_order(
-        events.withColumn("arrived_month", F.substring("arrived_ds", 1, 7)), table="behavior_events", source=source, import_id=import_id
-    )
+    dated = events.withColumn("arrived_month", F.substring("arrived_ds", 1, 7))
+    return in_contract_order(dated, table="behavior_events", source=source, import_id=import_id)
 
 
-def there_count(read: DataFrame, *, source: str, existing: DataFrame | None) -> int:
+def there_count(read: DataFrame, existing: DataFrame | None) -> int:
     """How many distinct kept events are in the table already."""
     if existing is None:
         return 0
-    ids = read.filter(F.col("verdict") == "kept").select(F.sha2(joined([F.lit(source), "identity"]), 256).alias("event_id")).distinct()
+    ids = read.filter(F.col("verdict") == "kept").select("event_id").distinct()
     return ids.join(existing.select("event_id"), "event_id", "left_semi").count()
 
 

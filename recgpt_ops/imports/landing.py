@@ -1,6 +1,7 @@
 """Landing: somebody's CSV, Parquet or Delta becomes Parquet of plain text, with where each row stood and what was wrong with it.
 
-    events.csv, line 7: 'u1,2017-10-30,\\xff'   ->   file=events.csv line=7 raw='u1,2017-10-30,\\xff' fault=broken_utf8 c0=null c1=null c2=null
+    events.csv, line 7: 'u1,2017-10-30,\\xff'
+    -> file=events.csv line=7 raw='u1,2017-10-30,\\xff' fault=broken_utf8 c0=null c1=null c2=null
 
 Nothing is judged here but what must be known to hold a row as text at all: can it be decoded, can it be split. The columns are
 called c0, c1, ... because the source's own names are somebody's text and never become part of a query.
@@ -10,24 +11,38 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from recgpt_ops.errors import UsageError
-from recgpt_ops.imports.columnar_rows import as_text_column, delta_batches, delta_columns, delta_digest, parquet_batches, parquet_columns
-from recgpt_ops.imports.csv_rows import CsvRow, Lines, read_header, read_rows
+from recgpt_ops.imports.columnar_rows import (
+    Array,
+    as_text_column,
+    compute,
+    delta_batches,
+    delta_columns,
+    delta_digest,
+    parquet_batches,
+    parquet_columns,
+)
+from recgpt_ops.imports.csv_rows import CsvRows, Lines, read_chunks, read_header
 
 BATCH_ROWS = 50_000
-META = (("file", pa.string()), ("line", pa.int64()), ("raw", pa.string()), ("fault", pa.string()), ("detail", pa.string()))
+META: tuple[tuple[str, Any], ...] = (
+    ("file", pa.string()),
+    ("line", pa.int64()),
+    ("raw", pa.string()),
+    ("fault", pa.string()),
+    ("detail", pa.string()),
+)
 DAMAGE = (EOFError, gzip.BadGzipFile, zlib.error)  # what a compressed file that was cut off raises
 Say = Callable[[str], None]
 
@@ -82,7 +97,7 @@ def file_kind(path: Path) -> str:
 def source_columns(file: SourceFile) -> list[str]:
     """The names of a file's columns; a name that stands twice is told apart as `name#2`."""
     if file.kind == "csv":
-        with open_csv(file) as stream:
+        with file.path.open("rb") as compressed, decompressed(compressed) as stream:
             names = guarded(file, lambda: read_header(Lines(stream), file.name))
     else:
         names = delta_columns(file.path) if file.kind == "delta" else parquet_columns(file.path, file.name)
@@ -94,11 +109,11 @@ def source_columns(file: SourceFile) -> list[str]:
     return told
 
 
-def open_csv(file: SourceFile) -> BinaryIO:
-    """The bytes of a CSV file, decompressed when it is gzip by its first bytes."""
-    with file.path.open("rb") as stream:
-        is_gzip = stream.read(2) == b"\x1f\x8b"
-    return cast(BinaryIO, gzip.open(file.path, "rb")) if is_gzip else file.path.open("rb")
+def decompressed(stream: BinaryIO) -> BinaryIO:
+    """The bytes of a file, decompressed when they are gzip; buffered, because gzip's own reading of lines is slow."""
+    is_gzip = stream.read(2) == b"\x1f\x8b"
+    stream.seek(0)
+    return cast(BinaryIO, io.BufferedReader(gzip.GzipFile(fileobj=stream), 1 << 20)) if is_gzip else stream
 
 
 def guarded(file: SourceFile, read: Callable[[], list[str]]) -> list[str]:
@@ -148,54 +163,47 @@ def land(files: Sequence[SourceFile], *, directory: Path, say: Say) -> Landed:
     return Landed(directory, tuple(columns), tuple(c for c in columns if c in text_columns), row_count, content_digest(files))
 
 
-def csv_batches(file: SourceFile, header: Sequence[str], say: Say) -> Iterator[list[pa.Array]]:
+def csv_batches(file: SourceFile, header: Sequence[str], say: Say) -> Iterator[list[Array]]:
     """The rows of a CSV file, as arrays in the order META, header."""
     size, done, started, told = file.path.stat().st_size, 0, time.monotonic(), time.monotonic()
     line = 1
-    with open_csv(file) as stream:
+    with file.path.open("rb") as compressed, decompressed(compressed) as stream:
         lines = Lines(stream)
         read_header(lines, file.name)
-        rows = read_rows(lines, len(header))
+        chunks = read_chunks(lines, len(header))
         while True:
             try:
-                chunk = list(islice(rows, BATCH_ROWS))
+                chunk = next(chunks, None)
             except DAMAGE as error:
                 raise damaged(file, line + 1, error) from error
-            if not chunk:
+            if chunk is None:
                 return
-            line, done = chunk[-1].line, done + len(chunk)
             yield csv_arrays(file.name, chunk, len(header))
+            line, done = chunk.lines[-1], done + len(chunk.lines)
             if time.monotonic() - told > 2:
                 told = time.monotonic()
-                inner = getattr(stream, "fileobj", None) or stream
-                share = max(inner.tell() / max(size, 1), 1e-6)
+                share = min(max(compressed.tell() / max(size, 1), 1e-6), 1.0)
                 say(f"{file.name}: {done:,} rows read, {share:.0%}, about {(told - started) * (1 - share) / share:.0f} s left")
 
 
-def csv_arrays(name: str, rows: Sequence[CsvRow], width: int) -> list[pa.Array]:
+def csv_arrays(name: str, rows: CsvRows, width: int) -> list[Array]:
     """Rows as arrays; an empty field means missing. A row that could not be split has nulls, its text stands in `raw`."""
-    nothing = [""] * width
-    lines, fields, raws, faults, details = zip(*rows, strict=True)
-    columns = zip(*(row if row is not None else nothing for row in fields), strict=True)
-    arrays = [pa.array(column, pa.string()) for column in columns]
-    return [
-        pa.array([name] * len(rows), pa.string()),
-        pa.array(lines, pa.int64()),
-        pa.array(raws, pa.string()),
-        pa.array(faults, pa.string()),
-        pa.array(details, pa.string()),
-        *(empty_as_null(array) for array in arrays),
-    ]
+    count, nothing = len(rows.lines), [""] * width
+    fields = rows.fields if rows.faults is None else [row if row is not None else nothing for row in rows.fields]
+    columns = [empty_as_null(pa.array(column, pa.string())) for column in zip(*fields, strict=True)]
+    faults = [pa.nulls(count, pa.string()) if told is None else pa.array(told, pa.string()) for told in (rows.faults, rows.details)]
+    return [pa.repeat(name, count), pa.array(rows.lines, pa.int64()), pa.array(rows.raws, pa.string()), *faults, *columns]
 
 
-def empty_as_null(array: pa.Array) -> pa.Array:
+def empty_as_null(array: Array) -> Array:
     """The same texts, "" as null."""
-    return pc.if_else(pc.equal(pc.binary_length(array), 0), pa.scalar(None, pa.string()), array)
+    return compute.if_else(compute.equal(compute.binary_length(array), 0), pa.scalar(None, pa.string()), array)
 
 
-def columnar_batches(file: SourceFile, header: Sequence[str], text_columns: set[str]) -> Iterator[list[pa.Array]]:
-    """The rows of a Parquet file or Delta table, as arrays in the order META, header; `line` counts rows from 1. `raw` stays
-    null: the row is told from its columns if it has to be. Adds to `text_columns` what holds text.
+def columnar_batches(file: SourceFile, header: Sequence[str], text_columns: set[str]) -> Iterator[list[Array]]:
+    """The rows of a Parquet file or Delta table, as arrays in the order META, header; `line` counts rows from 1.
+
+    `raw` stays null: the row is told from its columns if it has to be. Adds to `text_columns` what holds text.
     """
     batches: Iterable[pa.RecordBatch] = delta_batches(file.path) if file.kind == "delta" else parquet_batches(file.path, file.name)
     first = 1
@@ -209,14 +217,14 @@ def columnar_batches(file: SourceFile, header: Sequence[str], text_columns: set[
             if is_text:
                 text_columns.add(name)
             if bad is not None:
-                broken = pc.or_(broken, bad)
+                broken = compute.or_(broken, bad)
         none = pa.scalar(None, pa.string())
         yield [
             pa.array([file.name] * count, pa.string()),
             pa.array(range(first, first + count), pa.int64()),
             pa.nulls(count, pa.string()),
-            pc.if_else(broken, "broken_utf8", none),
-            pc.if_else(broken, "expected UTF-8; the bytes that are none stand as \\xNN", none),
+            compute.if_else(broken, "broken_utf8", none),
+            compute.if_else(broken, "expected UTF-8; the bytes that are none stand as \\xNN", none),
             *arrays,
         ]
         first += count

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from recgpt_ops.imports.landing import SourceFile
 from recgpt_ops.imports.mapping import FieldRule
 from recgpt_ops.imports.regions import COUNTRIES, NO_COUNTRY
-from recgpt_ops.imports.sources import Feed, FileSet, Frames, Source, feed_mapping, field_rules, folder_files
+from recgpt_ops.imports.sources import META, Feed, FileSet, Frames, Source, feed_mapping, field_rules, folder_files
 from recgpt_ops.imports.wording import sentence_case
 
 NAME, ZONE, LOCALE = "online-retail", "Europe/London", "en-GB"
@@ -37,7 +37,6 @@ FILE_SETS = (
         has_natural_key=False,
     ),
 )
-META = ("file", "line", "raw", "fault", "detail")
 
 
 def find(path: Path | None) -> dict[str, list[SourceFile]]:
@@ -52,8 +51,9 @@ def is_overlap(frames: Frames) -> Column:
 
 
 def is_no_goods() -> Column:
-    """Whether the code is none of a product: products have five digits and at times letters behind them. Three codes of that form
-    are a voucher, a delivery and a picture file.
+    """Whether the code is none of a product.
+
+    Products have five digits and at times letters behind them; three codes of that form are a voucher, a delivery and a picture file.
     """
     return ~F.col("code").rlike("^[0-9]{5}") | F.col("code").isin("22016", "23444", "23702")
 

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from recgpt_ops.imports.landing import SourceFile
 from recgpt_ops.imports.mapping import FieldRule
 from recgpt_ops.imports.regions import US_STATES
-from recgpt_ops.imports.sources import Feed, FileSet, Frames, Source, feed_mapping, field_rules, folder_files
+from recgpt_ops.imports.sources import META, Feed, FileSet, Frames, Source, feed_mapping, field_rules, folder_files
 from recgpt_ops.imports.wording import plain_text, words
 
 NAME, ZONE, LOCALE = "open-ecommerce", "America/New_York", "en-US"
@@ -62,11 +62,7 @@ def shape_events(frames: Frames) -> DataFrame:
     lines = frames["purchases"]
     paid = F.round(F.col("unit_price").try_cast("double") * F.col("quantity").try_cast("double"), 2).cast("string")
     return lines.select(
-        "file",
-        "line",
-        "raw",
-        "fault",
-        "detail",
+        *META,
         "identity",
         F.lit(None).cast("string").alias("dropped"),
         "user_id",
@@ -81,11 +77,7 @@ def shape_events(frames: Frames) -> DataFrame:
 def shape_items(frames: Frames) -> DataFrame:
     """Codes with the titles and types they were sold under."""
     return frames["purchases"].select(
-        "file",
-        "line",
-        "raw",
-        "fault",
-        "detail",
+        *META,
         F.lit(None).cast("string").alias("dropped"),
         F.col("code").alias("item_id"),
         "title",

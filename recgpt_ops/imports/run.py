@@ -111,7 +111,9 @@ def import_source(
         for feed in feeds:
             first = feed.file_sets[0]
             inputs = {rule.column: rule.source for rule in feed.mapping.fields if rule.source is not None}
-            reading = Reading(feed.mapping, inputs, {"raw": "the row"}, ("raw",), arrived_ds, now or datetime.now(UTC))
+            is_csv = all(file.kind == "csv" for name in feed.file_sets for file in files[name])
+            labels = {name: column for column, name in inputs.items()}
+            reading = Reading(feed.mapping, inputs, labels, ("raw",) if is_csv else (), arrived_ds, now or datetime.now(UTC))
             digest = row_id([sets[name].digest for name in feed.file_sets])
             plans.append(
                 Plan(
@@ -238,7 +240,7 @@ def judge(session: SparkSession, warehouse: Warehouse, plan: Plan, *, staging: P
     staged, verdicts = staging / f"{plan.table}.fresh", [read_path]
     if plan.table == "behavior_events":
         write_parquet(fresh_events(read, source=source, import_id=plan.import_id, existing=existing), staged)
-        already = there_count(read, source=source, existing=existing)
+        already = there_count(read, existing)
         fresh = session.read.parquet(str(staged)).count()
         kept = counts.pop(("kept", None), 0)
         if kept - fresh - already:
@@ -274,7 +276,7 @@ def quarantined_rows(verdicts: Sequence[Path]) -> Iterator[dict[str, str | int |
     """The rows that were put into quarantine, batch by batch."""
     for path in verdicts:
         data = pads.dataset(path, format="parquet", exclude_invalid_files=False)
-        columns = [name for name in ("file", "line", "raw", "reason", "detail", "user_id") if name in data.schema.names]
+        columns: list[str] = [name for name in ("file", "line", "raw", "reason", "detail", "user_id") if name in data.schema.names]
         for batch in data.to_batches(columns=columns, filter=pc.field("verdict") == "quarantined", batch_size=QUARANTINE_BATCH):
             yield from batch.to_pylist()
 

@@ -12,6 +12,7 @@ from recgpt_ops.errors import UsageError
 from recgpt_ops.imports.landing import SourceFile
 from recgpt_ops.imports.mapping import ACTIONS, FieldRule, ImportMapping
 
+META = ("file", "line", "raw", "fault", "detail")  # what every landed and every shaped frame begins with
 Frames = Mapping[str, DataFrame]
 
 
@@ -26,8 +27,9 @@ class FileSet:
 
 @dataclass(frozen=True)
 class Feed:
-    """How one feed is made: from which file sets, and shaped how. The shaped frame has file, line, raw, fault, detail, `dropped` (a
-    reason or null), and a text column per field of the mapping; `identity` where rows have no natural key.
+    """How one feed is made: from which file sets, and shaped how.
+
+    The shaped frame has META, `dropped` (a reason or null) and a text column per field of the mapping; events also `identity`.
     """
 
     mapping: ImportMapping

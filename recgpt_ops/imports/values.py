@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
@@ -57,7 +57,7 @@ def read_id(text: str, *, name: str) -> str | Fault:
     """An id as the source spells it; "1e5" and "007" stay what they are."""
     if len(text) > MAX_ID_CHARS:
         return Fault(f"{name}_too_long", f"expected at most {MAX_ID_CHARS} characters, got {len(text):,}")
-    if any(char in text for char in "\t\n\r"):
+    if not text.isprintable() and any(char in text for char in "\t\n\r"):
         return Fault("control_characters", f"expected {name} on one line, got {shown(text)}")
     return text
 

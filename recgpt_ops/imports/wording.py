@@ -23,15 +23,13 @@ ABBREVIATIONS = {
     "dps": "dips", "sply": "supplies",
 }  # fmt: skip
 # Written with a capital in running text, or as they stand.
-PROPER = {
-    word.lower(): word
-    for word in (
-        "American Asian Australian Austrian British California Canadian Caribbean Chilean Chinese Christmas Cuban Easter English European "
-        "French German Greek Halloween Hawaiian Hispanic Indian Irish Italian Jamaican Japanese Jewish Kosher Korean Mexican Moroccan "
-        "Oriental Polish Spanish Swiss Thai Thanksgiving Turkish Valentine "
-        "Adidas Almay Covergirl Leggs Loreal Maybelline Revlon BBQ CD DVD LED TV USB NZ PC UHT"
-    ).split()
-}
+PROPER_WORDS = """
+    American Asian Australian Austrian British California Canadian Caribbean Chilean Chinese Christmas Cuban Easter English European
+    French German Greek Halloween Hawaiian Hispanic Indian Irish Italian Jamaican Japanese Jewish Kosher Korean Mexican Moroccan
+    Oriental Polish Spanish Swiss Thai Thanksgiving Turkish Valentine
+    Adidas Almay Covergirl Leggs Loreal Maybelline Revlon BBQ CD DVD LED TV USB NZ PC UHT
+"""
+PROPER = {word.lower(): word for word in PROPER_WORDS.split()}
 WORD = re.compile(r"[a-z]+(?:['’][a-z]+)?")
 
 
