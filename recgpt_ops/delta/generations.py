@@ -8,7 +8,9 @@ Nothing that a reader sees is changed: a generation is a partition of its own. A
 
 from __future__ import annotations
 
+import json
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,6 +20,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from recgpt_ops.delta.certificates import Certificate, certificates, code_version, find_certificates, record_certificates
+from recgpt_ops.delta.check_columns import CheckColumns, contract_checks
 from recgpt_ops.delta.commits import commit_parts, landed_scopes
 from recgpt_ops.delta.digests import DigestPass, Sums
 from recgpt_ops.delta.faults import told_plainly
@@ -116,8 +119,9 @@ def publish_batches(warehouse: Warehouse, generation: Generation, batches: Itera
             sums, warnings = None, ()
         if sums is None:  # an attempt before this one, or beside it, was first: what it committed is what counts
             sums, warnings = committed_sums(warehouse, generation), ()
+        counts = file_counts(warehouse, generation)
         made = [
-            make_certificate(warehouse, generation, scope, sums.get(scope, Sums()), warnings=warnings)
+            make_certificate(generation, scope, sums.get(scope, Sums()), file_count=counts[scope], warnings=warnings)
             for scope in generation.scopes
             if scope not in found
         ]
@@ -154,12 +158,12 @@ def land(warehouse: Warehouse, generation: Generation, batches: Iterable[pa.Tabl
 
 def check_parts(generation: Generation, root: Path, parts: Sequence[PartFile]) -> tuple[dict[str, Sums], list[Violation]]:
     """One pass over the files as they lie on the disk: sums per scope, and every rule that they break."""
-    from recgpt_ops.delta.checks import CheckColumns, run_checks  # Great Expectations takes seconds to import
+    from recgpt_ops.delta.checks import run_checks  # Great Expectations takes seconds to import
 
     contract = generation.contract
     files = data_files(root, parts)
     dataset = files_dataset(contract, files)
-    digest_pass, columns = DigestPass(contract, generation.scope_column), CheckColumns(contract)
+    digest_pass, columns = DigestPass(contract, generation.scope_column), CheckColumns(contract_checks(contract))
     for batch in dataset.to_batches(batch_size=SCAN_ROWS):
         rows = pa.Table.from_batches([batch])
         digest_pass.add(rows)
@@ -200,9 +204,13 @@ def refuse_violations(warehouse: Warehouse, generation: Generation, violations: 
             ds=scope if contract.kind == "night" else None,
             import_id=generation.publish_id if contract.kind == "feed" else None,
             attempt=generation.fence,
+            scenario=fields.get("scenario"),
+            method=fields.get("method"),
+            user_id=fields.get("user_id"),
         )
         for violation in failed
         for key, raw in violation.rows
+        for fields in [json.loads(raw)]
     ]
     quarantine_rows(warehouse, rows)
     told = "; ".join(violation_message(violation) for violation in failed)
@@ -232,18 +240,23 @@ def committed_sums(warehouse: Warehouse, generation: Generation) -> dict[str, Su
 
 
 def committed_files(warehouse: Warehouse, generation: Generation) -> list[DataFile]:
-    """The committed files of a generation; a feed's are known by the import that stands in their names."""
+    """The committed files that may hold rows of a generation; of a feed all, because files of several imports may be one by now."""
     if generation.contract.kind == "feed":
-        files = generation_files(warehouse, generation.contract.name)
-        return [file for file in files if f"-{generation.publish_id}-" in Path(file.path).name]
+        return generation_files(warehouse, generation.contract.name)
     partitions = {generation.scope_column: generation.scopes, "publish_id": generation.publish_id}
     return generation_files(warehouse, generation.contract.name, **partitions)
 
 
-def make_certificate(warehouse: Warehouse, generation: Generation, scope: str, sums: Sums, *, warnings: tuple[str, ...]) -> Certificate:
+def file_counts(warehouse: Warehouse, generation: Generation) -> Counter[str]:
+    """Committed files by scope; a feed's are known by the import in their names."""
+    files = committed_files(warehouse, generation)
+    if generation.contract.kind == "feed":
+        return Counter(generation.publish_id for file in files if f"-{generation.publish_id}-" in Path(file.path).name)
+    return Counter(file.partition[generation.scope_column] for file in files)
+
+
+def make_certificate(generation: Generation, scope: str, sums: Sums, *, file_count: int, warnings: tuple[str, ...]) -> Certificate:
     """One scope's certificate from its sums."""
-    is_feed = generation.contract.kind == "feed"
-    file_count = sum(is_feed or file.partition[generation.scope_column] == scope for file in committed_files(warehouse, generation))
     return Certificate(
         table_name=generation.contract.name,
         partition=scope,
