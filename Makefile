@@ -63,7 +63,7 @@ typecheck: $(STAMP) ## mypy --strict
 	@$(BIN)/mypy
 
 docs: $(STAMP) ## Write the generated pages again: schemas/README.md
-	@$(BIN)/python -m recgpt_ops.dictionary
+	@$(BIN)/python -m recgpt_ops.data_dictionary
 
 lock: $(STAMP) ## Resolve requirements.in into requirements.txt, every version pinned
 	@$(BIN)/python -m pip install -q --disable-pip-version-check uv

@@ -65,7 +65,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
 def python_version() -> Finding:
     """The interpreter; the pinned packages exist for 3.11."""
     version = platform.python_version()
-    if sys.version_info[:2] == (3, 11):
+    if platform.python_version_tuple()[:2] == ("3", "11"):
         return Finding("python", "ok", version)
     return Finding("python", "missing", version, "install Python 3.11, remove .venv, then: make venv")
 

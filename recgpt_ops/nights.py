@@ -95,17 +95,17 @@ def standing(warehouse: Warehouse, settings: Settings, *, ds: str, scenario: str
     wanted = asked_users(warehouse, ds, asked)
     missing, changed = {}, {}
     for method, row in visible.items():
-        present = set(night_users(warehouse, publish_id=row["publish_id"], method=method))
+        present = audience(warehouse, publish_id=str(row["publish_id"]), method=method)
         missing[method] = tuple(user_id for user_id in wanted if user_id not in present)
         if row["input_digest"] != versions[method].digest:
             changed[method] = versions[method].changed(recorded_parts(warehouse, row, method)) or ["something that was not recorded"]
     return Standing(visible, missing, changed, versions)
 
 
-def night_users(warehouse: Warehouse, *, publish_id: str, method: str) -> dict[str, dict[str, Any]]:
-    """The audience of one generation, by user."""
+def audience(warehouse: Warehouse, *, publish_id: str, method: str) -> set[str]:
+    """The users of one generation of night_users."""
     where = (pc.field("publish_id") == publish_id) & (pc.field("method") == method)
-    return {row["user_id"]: row for row in read_rows(warehouse, "night_users", where=where)}
+    return {str(row["user_id"]) for row in read_rows(warehouse, "night_users", columns=["user_id"], where=where)}
 
 
 def asked_users(warehouse: Warehouse, ds: str, asked: Asked) -> tuple[str, ...]:
@@ -127,7 +127,7 @@ def users_with_profile(warehouse: Warehouse, ds: str) -> set[str]:
     """The users whose newest profile that has begun by `ds` still holds on `ds`."""
     columns = ["user_id", "valid_from_ds", "valid_to_ds"]
     versions = read_arrow(warehouse, "user_profiles", columns=columns, where=pc.field("valid_from_ds") <= ds).sort_by("valid_from_ds")
-    ends = dict(zip(versions.column("user_id").to_pylist(), versions.column("valid_to_ds").to_pylist(), strict=True))
+    ends = {str(row["user_id"]): row["valid_to_ds"] for row in versions.to_pylist()}  # the newest version comes last
     return {user_id for user_id, end in ends.items() if end is None or end >= ds}
 
 
@@ -167,4 +167,4 @@ def check_ds(warehouse: Warehouse, ds: str) -> None:
 def arrived_days(warehouse: Warehouse, month: str) -> list[str]:
     """The days of a month on which events arrived, sorted."""
     days = read_arrow(warehouse, "behavior_events", columns=["arrived_ds"], where=pc.field("arrived_month") == month)
-    return sorted(pc.unique(days.column("arrived_ds")).to_pylist())
+    return sorted(str(day) for day in pc.unique(days.column("arrived_ds")).to_pylist())

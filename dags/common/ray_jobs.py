@@ -8,6 +8,7 @@ What happens to the task and what happens to the job are two things. The job's i
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 import time
@@ -70,9 +71,12 @@ class RayJobOperator(ResumableJobMixin, JobOperator):
 
     def client(self) -> Any:
         """The job API's client; imported here because it costs seconds, which no parse of a DAG file may cost."""
+        settings = load_settings().ray
+        if settings.address is None:
+            os.environ["RAY_AUTH_MODE"] = "disabled"  # as on the local head; else any token file of this user turns it on, on one side
         from ray.job_submission import JobSubmissionClient
 
-        address = job_api(load_settings().ray)
+        address = job_api(settings)
         try:
             return JobSubmissionClient(address)
         except ConnectionError as error:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
-from typing import TextIO
+from typing import Any, TextIO
 
 from recgpt_ops.delta.records import read_rows
 from recgpt_ops.delta.warehouse import Warehouse
@@ -112,7 +112,8 @@ def interruptible() -> Iterator[None]:
 
 def seconds_of_nights(warehouse: Warehouse) -> dict[str, float]:
     """How long each stage took in the newest night that did it."""
-    rows = [row for row in read_rows(warehouse, "nights") if row["state"] == "done" and row["stage"] in STAGES]
+    rows: list[dict[str, Any]] = read_rows(warehouse, "nights", columns=["stage", "state", "seconds", "recorded_at"])
+    rows = [row for row in rows if row["state"] == "done" and row["stage"] in STAGES]
     return {row["stage"]: row["seconds"] for row in sorted(rows, key=lambda row: row["recorded_at"])}
 
 

@@ -31,6 +31,7 @@ def status(
     from recgpt_ops.delta.records import read_rows
 
     records = read_rows(opened, "nights")
+    columns: tuple[str, ...]
     if ds is None:
         rows, columns = night_rows(records, visible_publications(opened)), NIGHT_COLUMNS
     else:
