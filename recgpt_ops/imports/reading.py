@@ -146,7 +146,8 @@ class BatchReader:
         schema = arrow_columns(self.table)
         columns |= self.verdict_columns(batch, bad)
         nulls: dict[str, Any] = {field.name: pa.nulls(batch.num_rows, field.type) for field in schema if columns.get(field.name) is None}
-        return pa.record_batch([nulls.get(f.name, columns.get(f.name)) for f in schema], schema=schema)
+        filled: list[Any] = [nulls.get(f.name, columns.get(f.name)) for f in schema]
+        return pa.record_batch(filled, schema=schema)
 
     def note_landing_faults(self, batch: pa.RecordBatch, bad: dict[int, Verdict]) -> None:
         """Rows that could not be landed, rows the source's own rules drop, rows with control characters; in this order."""
