@@ -42,7 +42,7 @@ def work(run: NightRun, counts: StageCounts) -> None:
     serve_ds = days_before(run.ds, -1)
     key = {"ds": run.ds, "publish_id": run.publish_id, "scenario": run.scenario}
     rows = [
-        {**key, "region": region, "locale": locale, **signal}
+        {**key, **signal}
         for region, locale in places
         for signal in place_signals(
             region, locale, serve_ds, holiday_days=settings.holiday_days, weather=weather(region, locale, serve_ds), trends=trends

@@ -126,10 +126,8 @@ def finish_context(draft: Draft, tokens: int, *, ds: str, shape: ContextShape, c
         tokens = count.count_batch([draft.text])[0]
     shown = draft.shown
     if not shown.lines:
-        taken = count(draft.header)
-        raise RowError(
-            "context_too_long", f"attributes and signals take {taken} tokens and leave no room for a line; the budget is {budget}"
-        )
+        detail = f"attributes and signals take {count(draft.header)} tokens and leave no room for a line; the budget is {budget} tokens"
+        raise RowError("context_too_long", detail)
     return {
         "attributes": [{"name": name, "value": value} for name, value in user.attributes],
         "signals": list(draft.signals),

@@ -201,7 +201,7 @@ def place_signals(
         *[Signal("trend", clean_text(name), trend_text(clean_text(name), value, locale), value=value) for name, value in trends],
     ]:
         ranks[signal.kind] += 1
-        rows.append({**signal._asdict(), "locale": locale, "rank": ranks[signal.kind]})
+        rows.append({**signal._asdict(), "region": region, "locale": locale, "rank": ranks[signal.kind]})
     return rows
 
 
