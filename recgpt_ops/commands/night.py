@@ -43,7 +43,7 @@ def night(
         load_recipe(name, engine=settings.engine)
     checked = checked_ds(ds)
     opened = existing_warehouse(settings)
-    from recgpt_ops.commands.night_process import NightOrder, run_night_process
+    from recgpt_ops.commands.night_run import NightOrder, run_night
     from recgpt_ops.commands.night_summary import write_summary
     from recgpt_ops.nights import Asked, check_ds, standing
 
@@ -57,7 +57,7 @@ def night(
         raise InputsChangedError(changed_text(checked, found))
     why = "rebuild" if rebuild and found.visible else found.why
     order = NightOrder(checked, settings.night.scenario, tuple(methods), asked.users, asked.user_ids, why)
-    write_summary(opened, run_night_process(opened, settings, order), checked, form=form)
+    write_summary(opened, run_night(opened, settings, order), checked, form=form)
 
 
 def checked_ds(text: str) -> str:

@@ -38,7 +38,7 @@ class NightOrder:
     why: str
 
 
-def run_night_process(warehouse: Warehouse, settings: Settings, order: NightOrder) -> str:
+def run_night(warehouse: Warehouse, settings: Settings, order: NightOrder) -> str:
     """Runs the DAGs of one night to their end and returns the publish_id; NightError or UsageError says why it failed."""
     run_id = f"recgpt__{order.ds}__{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
     publish_id = publish_id_of(run_id)
