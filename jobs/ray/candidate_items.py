@@ -13,12 +13,12 @@ from typing import Any
 
 import pyarrow as pa
 import ray
-from ray.exceptions import RayTaskError
-from recgpt_ops.delta.inputs import feeds_digest
+from ray.exceptions import RayError, RayTaskError
 
 from recgpt_ops.delta.catalog import bought_item_ids, items_as_of
 from recgpt_ops.delta.certificates import certificates
 from recgpt_ops.delta.generations import publish_arrow
+from recgpt_ops.delta.inputs import feeds_digest
 from recgpt_ops.delta.reading import read_generation
 from recgpt_ops.delta.schemas import arrow_schema
 from recgpt_ops.delta.warehouse import Warehouse, open_warehouse
@@ -76,13 +76,18 @@ def look_up_all(run: NightRun, tags: Mapping[str, str], *, count: int) -> Found:
             waiting = [task.remote(run.warehouse.root, run.settings, run.ds, block, count, board) for block in some]
             while waiting:
                 ready, waiting = ray.wait(waiting, timeout=POLL_SECONDS)
-                report_progress(run, "titles embedded", *ray.get(board.latest.remote()))
+                done, total = ray.get(board.latest.remote())
+                report_progress(run, "titles embedded", done, total or None)
                 for part in ray.get(ready):
                     found |= part
     except RayTaskError as error:
         if isinstance(error.cause, RecgptError):
             raise error.cause from None
         raise
+    except RayError as error:  # a head, a node or a process is gone; what was answered is in the ledger
+        raise NightError(
+            f"candidate_items, ds={run.ds}: Ray lost a part of itself ({type(error).__name__}); run the stage again"
+        ) from error
     finally:
         ray.shutdown()
     return found

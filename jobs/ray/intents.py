@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import ray
-from ray.exceptions import RayTaskError
-from recgpt_ops.delta.inputs import feeds_digest
+from ray.exceptions import RayError, RayTaskError
 
 from recgpt_ops.agents.budget import planned_calls
 from recgpt_ops.agents.landing import TABLES, ShardSummary, check_failures, context_rows, count_contexts, land_shard, make_stage
@@ -24,6 +23,7 @@ from recgpt_ops.contexts.words import clean_text, short_title
 from recgpt_ops.delta.catalog import catalog_words
 from recgpt_ops.delta.certificates import certificates
 from recgpt_ops.delta.generations import publish_files
+from recgpt_ops.delta.inputs import feeds_digest
 from recgpt_ops.delta.warehouse import open_warehouse
 from recgpt_ops.errors import NightError, RecgptError
 from recgpt_ops.ids import row_id
@@ -101,6 +101,8 @@ def run_shards(run: NightRun, plans: Sequence[ShardPlan], stage: dict[str, Path]
         if isinstance(error.cause, RecgptError):
             raise error.cause from None
         raise
+    except RayError as error:  # a head, a node or a process is gone; what was answered is in the ledger
+        raise NightError(f"intents, ds={run.ds}: Ray lost a part of itself ({type(error).__name__}); run the stage again") from error
     finally:
         for unfinished in waiting:
             ray.cancel(unfinished, force=True)
