@@ -131,7 +131,8 @@ class ContextWriter:
 
     def known_user(self, row: Mapping[str, Any]) -> UserHistory:
         """What was gathered of one user."""
-        return UserHistory(row["user_id"], row["locale"], row["attributes"], row["entries"], row["unknown_item_count"], ZoneInfo(self.zone))
+        entries = [with_campaign(entry, row["locale"]) if entry.action in CAMPAIGN_ACTIONS else entry for entry in row["entries"]]
+        return UserHistory(row["user_id"], row["locale"], row["attributes"], entries, row["unknown_item_count"], ZoneInfo(self.zone))
 
     def signals_of(self, row: Mapping[str, Any]) -> list[str]:
         """The signal lines of the user's place."""

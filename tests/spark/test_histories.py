@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import pytest
 from pyspark.sql import functions as F
 
 from recgpt_ops.contexts.histories import build_histories, touched_buckets
@@ -101,6 +102,7 @@ def write_crowd(path, *, users, busy_events):
     pq.write_table(pa.table(columns), path)
 
 
+@pytest.mark.slow
 def test_case_076_one_user_with_500000_events_is_cut_before_anything_is_collected(spark, tmp_path):
     users, busy_events = (1_000, 50_000) if IS_JVM else (10_000, 500_000)
 
