@@ -140,6 +140,11 @@ def segments_of(stage_dir: Path, shard: str) -> list[Path]:
     return sorted(found, key=lambda path: (*attempt_order(path), path.parent.name))
 
 
+def has_answers(ledger_root: Path, *, ds: str, method: str, stage: str, shard: str) -> bool:
+    """Whether anything is recorded that a shard could read; nothing recorded means that calls are sure to come."""
+    return bool(segments_of(Path(ledger_root) / ds / method / stage, shard))
+
+
 class ShardIndex:
     """What a shard has recorded: call id -> where its payload lies. `faults` tells what could not be read."""
 

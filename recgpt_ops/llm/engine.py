@@ -17,10 +17,11 @@ from recgpt_ops.settings import Settings, read_secret
 def connect_engine(
     settings: Settings, warehouse_root: str, *, run: str = "night", progress: Callable[[float], None] | None = None
 ) -> Engine:
-    """The engine of `settings.engine`; for vllm the one of this warehouse and `run`, loaded now if nobody has loaded it yet.
+    """The engine of `settings.engine`; for vllm the one of this warehouse and `run`, loaded for the first request if nobody has loaded it.
 
     Called in a process that is connected to Ray where the kind is vllm. `run` is the publish_id of the night, so that all of
-    its jobs share one engine. `progress` is told the seconds waited, about once a second, while a model is loaded.
+    its jobs share one engine. `preload` lets the load begin now, beside what else has to be loaded, where calls are sure to come
+    (`ledger.has_answers` is False). `progress` is told the seconds waited, about once a second, while a model is loaded.
     """
     chosen = settings.engine
     if chosen.kind == "fake":
@@ -34,7 +35,10 @@ def connect_engine(
     from recgpt_ops.llm.ray_engine import connect_ray_engine, engine_namespace
 
     namespace = engine_namespace(warehouse_root, run)
-    return connect_ray_engine(chosen, models_root=models_root(warehouse_root), namespace=namespace, progress=progress)
+    engine = connect_ray_engine(chosen, models_root=models_root(warehouse_root), namespace=namespace, progress=progress)
+    if preload:
+        engine.preload()
+    return engine
 
 
 def tokenizer_directory(settings: Settings, warehouse_root: str) -> Path:

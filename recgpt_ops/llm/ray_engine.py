@@ -1,7 +1,7 @@
 """One engine per model and night, shared by everything that runs on the Ray cluster.
 
 The engine lives in a named, detached actor, so the jobs of a night find the one that is loaded already. Its name carries the
-model's hash and the settings that decide answers, its namespace the warehouse and the run. An engine that dies is replaced
+model's hash and all engine settings, its namespace the warehouse and the run. An engine that dies is replaced
 once for everybody: the requests that were in flight are asked again one at a time, so the one that kills engines is found
 (`poison`, a row's error) and the others get their answers.
 """
@@ -23,7 +23,8 @@ from ray.exceptions import GetTimeoutError, RayActorError
 
 from recgpt_ops.errors import EngineError, RowError
 from recgpt_ops.llm.engine_actor import EngineActor, engine_environment
-from recgpt_ops.llm.models import model_directory, model_hash
+from recgpt_ops.llm.identity import vllm_identity
+from recgpt_ops.llm.models import model_directory
 from recgpt_ops.llm.requests import Answer, EngineIdentity, Request, check_request
 from recgpt_ops.settings import Engine as EngineSettings
 
@@ -38,20 +39,32 @@ def engine_namespace(warehouse_root: str, run: str) -> str:
     return f"{NAMESPACE_PREFIX}{hashlib.sha256(str(Path(warehouse_root).resolve()).encode()).hexdigest()[:10]}-{run}"
 
 
-def engine_name(settings: EngineSettings, folder: Path) -> str:
-    """The actor's name: model content and all engine settings, so that changed settings mean another engine."""
-    digest = hashlib.sha256(repr((model_hash(folder), sorted(asdict(settings).items()))).encode()).hexdigest()
+def engine_name(settings: EngineSettings, identity: EngineIdentity) -> str:
+    """The actor's name: model content, build and all engine settings, so that changed settings mean another engine."""
+    digest = hashlib.sha256(repr((identity.model_hash, identity.build, sorted(asdict(settings).items()))).encode()).hexdigest()
     return f"{NAME_PREFIX}{digest[:16]}"
 
 
 class RayEngine:
-    """The engine as a job sees it; made by `connect_ray_engine`. `loads` counts the engines that this process had loaded."""
+    """The engine as a job sees it; made by `connect_ray_engine`. `loads` counts the engines that this process had loaded.
 
-    def __init__(self, settings: EngineSettings, *, namespace: str, name: str, model: str, folder: Path) -> None:
-        """Nothing is started yet."""
-        self.settings, self.namespace, self.name, self.model, self.folder = settings, namespace, name, model, folder
+    It is started by the first request: a stage whose answers are all in the ledger loads nothing.
+    """
+
+    def __init__(
+        self,
+        settings: EngineSettings,
+        *,
+        namespace: str,
+        name: str,
+        identity: EngineIdentity,
+        folder: Path,
+        progress: Callable[[float], None] | None = None,
+    ) -> None:
+        """Nothing is started yet. `progress` is told the seconds waited for a load, about once a second."""
+        self.settings, self.namespace, self.name, self.known, self.folder = settings, namespace, name, identity, folder
+        self.progress = progress
         self.loads = 0
-        self.known: EngineIdentity | None = None
         self.actor: Any = None
         self.generation = 0
         self.numbers = itertools.count()
@@ -63,9 +76,7 @@ class RayEngine:
 
     @property
     def identity(self) -> EngineIdentity:
-        """Of the engine that answers; known once it is loaded."""
-        if self.known is None:
-            raise EngineError("the engine is not loaded yet; call start() first")
+        """Of the engine that answers, known before it is loaded."""
         return self.known
 
     def find_actor(self) -> Any:
@@ -76,7 +87,7 @@ class RayEngine:
             self.loads += 1
         if self.loads > MOST_LOADS:
             raise EngineError(
-                f"the engine of {self.model} was loaded {MOST_LOADS} times and died each time; look at its log, `recgpt doctor`"
+                f"the engine of {self.known.model} was loaded {MOST_LOADS} times and died each time; look at its log, `recgpt doctor`"
             )
         resources = ray.cluster_resources()  # type: ignore[no-untyped-call]  # ray types only a part of itself
         has_gpus = resources.get("GPU", 0) >= self.settings.tensor_parallel_size
@@ -92,44 +103,50 @@ class RayEngine:
                 max_concurrency=100_000,
                 runtime_env={"env_vars": engine_environment(self.settings)},
             )
-            .remote(self.settings, self.model, str(self.folder))
+            .remote(self.settings, self.known.model, str(self.folder))
         )
 
-    def start(self, *, progress: Callable[[float], None] | None = None) -> None:
-        """Finds or loads the engine and checks its health. `progress` is told the seconds waited, about once a second."""
+    def preload(self) -> None:
+        """Lets the load begin, and does not wait for it: worth it where calls are sure to come."""
+        self.find_actor()
+
+    def start(self) -> None:
+        """Finds or loads the engine and checks its health."""
         started = time.monotonic()
         while True:
-            self.actor = self.find_actor()
+            actor = self.find_actor()
             try:
-                problem = self.wait_ready(started, progress)
+                problem = self.wait_ready(actor, started)
             except RayActorError as error:
                 problem = f"the engine's process ended: {error}"
             if problem is None:
+                self.actor = actor  # not before it is ready, so that no request gets ahead of the health call
                 self.generation += 1
                 return
-            ray.kill(self.actor)
+            ray.kill(actor)
             if time.monotonic() - started > self.settings.start_timeout_seconds or self.loads >= 2:
-                raise EngineError(f"the engine of {self.model} did not start: {problem}; next: `recgpt doctor`")
+                raise EngineError(f"the engine of {self.known.model} did not start: {problem}; next: `recgpt doctor`")
             time.sleep(0.5)  # the name is free again a moment after the kill
 
-    def wait_ready(self, started: float, progress: Callable[[float], None] | None) -> str | None:
+    def wait_ready(self, actor: Any, started: float) -> str | None:
         """None when the engine is loaded and healthy, else the reason."""
-        pending = self.actor.ready.remote()
+        pending = actor.ready.remote()
         while True:
             try:
                 _, identity, failure, _ = ray.get(pending, timeout=1.0)
                 break
             except GetTimeoutError:
                 waited = time.monotonic() - started
-                if progress:
-                    progress(waited)
+                if self.progress:
+                    self.progress(waited)
                 if waited > self.settings.start_timeout_seconds:
                     return f"not loaded after {waited:.0f} s (engine.start_timeout_seconds)"
         if identity is None:
             return str(failure)
-        self.known = identity
+        if identity != self.known:
+            raise EngineError(f"the loaded engine is {identity}, expected {self.known}; jobs and engine need the same packages")
         try:
-            problem: str | None = ray.get(self.actor.health.remote(), timeout=HEALTH_SECONDS)
+            problem: str | None = ray.get(actor.health.remote(), timeout=HEALTH_SECONDS)
         except GetTimeoutError:
             return f"the canary prompt was not answered within {HEALTH_SECONDS:.0f} s"
         return problem
@@ -137,6 +154,8 @@ class RayEngine:
     async def answer(self, request: Request) -> Answer:
         """The answer, from whichever engine lives; see the module for what happens when one dies."""
         check_request(request, self.identity)
+        if self.actor is None:
+            await self.start_once()
         async with self.no_suspects:
             await self.no_suspects.wait_for(lambda: self.suspects == 0)
         death = await self.attempt(request)
@@ -153,6 +172,12 @@ class RayEngine:
         if isinstance(again, Answer):
             return again
         raise RowError("poison", f"{request.role}: two engines died on this request; the last: {again}")
+
+    async def start_once(self) -> None:
+        """Starts the engine for the first request; those that come meanwhile wait for the same start."""
+        async with self.replacing:
+            if self.actor is None:
+                await asyncio.to_thread(self.start)
 
     async def attempt(self, request: Request) -> Answer | str:
         """The answer; or, when the engine died meanwhile and was replaced, why it died."""
@@ -205,11 +230,12 @@ class RayEngine:
 def connect_ray_engine(
     settings: EngineSettings, *, models_root: Path, namespace: str, progress: Callable[[float], None] | None = None
 ) -> RayEngine:
-    """The night's engine, loaded and healthy. Called in a process that is connected to Ray."""
+    """The night's engine, loaded when the first request comes. Called in a process that is connected to Ray."""
     folder = model_directory(settings.model, models_root=models_root)
-    engine = RayEngine(settings, namespace=namespace, name=engine_name(settings, folder), model=settings.model, folder=folder)
-    engine.start(progress=progress)
-    return engine
+    identity = vllm_identity(settings, name=settings.model, folder=folder)
+    return RayEngine(
+        settings, namespace=namespace, name=engine_name(settings, identity), identity=identity, folder=folder, progress=progress
+    )
 
 
 def stop_engines(namespace: str) -> int:

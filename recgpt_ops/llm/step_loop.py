@@ -58,12 +58,9 @@ class StepLoop:
     def submit(self, prompt: Any, params: Any) -> Future[Any]:
         """The finished output to come; its exception is RowError or EngineError. Cancel it to give the request up."""
         future: Future[Any] = Future()
-        if self.dead is not None:
-            future.set_exception(EngineError(self.dead))
-        else:
-            self.submissions.put(Submission(f"r{next(self.numbers)}", prompt, params, future))
-            if self.dead is not None:  # it died between the two lines, so nobody else empties the queue
-                self.refuse_submissions(self.dead)
+        self.submissions.put(Submission(f"r{next(self.numbers)}", prompt, params, future))
+        if self.dead is not None:  # nobody empties the queue any more; looked at after the put, so that no request slips in between
+            self.refuse_submissions(self.dead)
         return future
 
     def stop(self) -> None:

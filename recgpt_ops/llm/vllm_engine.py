@@ -13,7 +13,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import vllm
 from vllm.engine.arg_utils import EngineArgs
 from vllm.exceptions import VLLMValidationError
 from vllm.platforms import current_platform
@@ -22,14 +21,13 @@ from vllm.v1.engine.llm_engine import LLMEngine
 
 from recgpt_ops.errors import ConfigError, EngineError
 from recgpt_ops.llm.forced_tokens import FORCED, ForcedTokens
-from recgpt_ops.llm.models import model_hash
+from recgpt_ops.llm.identity import vllm_identity
 from recgpt_ops.llm.requests import Answer, EngineIdentity, Request, Sampling, check_request
 from recgpt_ops.llm.step_loop import StepLoop
 from recgpt_ops.llm.tokenizer import load_tokenizer
 from recgpt_ops.settings import Engine as EngineSettings
 
 CANARY_TOKENS = 8
-SAMPLING_FIELDS = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty")
 
 
 class VllmEngine:
@@ -40,15 +38,8 @@ class VllmEngine:
         started = time.monotonic()
         engine = LLMEngine.from_engine_args(engine_arguments(settings, folder))
         self.tokenizer = load_tokenizer(folder)
-        self.known = EngineIdentity(
-            model=name,
-            model_hash=model_hash(folder),
-            tokenizer_hash=self.tokenizer.tokenizer_hash,
-            build=build_name(settings),
-            max_model_len=settings.max_model_len,
-            vocabulary_size=engine.model_config.get_vocab_size(),
-            sampling_defaults=effective_sampling(engine),
-        )
+        self.known = vllm_identity(settings, name=name, folder=folder)
+        check_effective(engine, self.known)
         self.loop = StepLoop(engine, request_errors=(VLLMValidationError, ValueError))
         self.canary: tuple[int, ...] = ()
         self.load_seconds = time.monotonic() - started
@@ -106,17 +97,6 @@ def engine_arguments(settings: EngineSettings, folder: Path) -> EngineArgs:
     )
 
 
-def build_name(settings: EngineSettings) -> str:
-    """Engine, version, device and number formats: the part of a fingerprint that says which build answered."""
-    formats = (
-        settings.dtype,
-        settings.quantization or "unquantized",
-        f"kv {settings.kv_cache_dtype}",
-        f"tp {settings.tensor_parallel_size}",
-    )
-    return " ".join(("vllm", vllm.__version__, current_platform.device_type, *formats))
-
-
 def sampling_params(request: Request) -> SamplingParams:
     """A request in vLLM's words. No seed: a seeded request whose prompt is split over steps kills the engine on CPU."""
     sampling = request.sampling
@@ -137,24 +117,29 @@ def sampling_params(request: Request) -> SamplingParams:
     return SamplingParams(max_tokens=sampling.max_tokens, structured_outputs=structured, **settings)
 
 
-def effective_sampling(engine: LLMEngine) -> dict[str, Any]:
-    """The settings that a plain request has once the engine has taken it in; ConfigError when they are not what was asked."""
-    asked = sampling_params(Request("probe", "", (), (1,), Sampling(max_tokens=1)))
+def check_effective(engine: LLMEngine, identity: EngineIdentity) -> None:
+    """ConfigError when the loaded engine is not what its identity says: vocabulary, length, and the sampling of a plain request (031)."""
+    plain = sampling_params(Request("probe", "", (), (1,), Sampling(max_tokens=1)))
     taken = engine.input_processor.process_inputs(
-        "probe", {"prompt_token_ids": [1]}, asked.clone(), supported_tasks=engine.get_supported_tasks()
+        "probe", {"prompt_token_ids": [1]}, plain, supported_tasks=engine.get_supported_tasks()
     ).params
-    defaults = engine.model_config.get_diff_sampling_param()
+    loaded = {"vocabulary_size": engine.model_config.get_vocab_size(), "max_model_len": engine.model_config.max_model_len}
     faults = [
-        f"{name} is {getattr(taken, name)!r} in the engine, {getattr(asked, name)!r} was asked"
-        for name in SAMPLING_FIELDS
-        if getattr(taken, name) != getattr(asked, name)
+        f"{what} is {got} in the engine, {getattr(identity, what)} by folder and settings"
+        for what, got in loaded.items()
+        if got != getattr(identity, what)
     ]
     faults += [
-        f"the model folder's own {name} = {value!r} is applied; remove it from generation_config.json" for name, value in defaults.items()
+        f"{name} is {getattr(taken, name)!r} in the engine, {asked!r} was asked"
+        for name, asked in identity.sampling_defaults.items()
+        if getattr(taken, name) != asked
+    ]
+    own = engine.model_config.get_diff_sampling_param()
+    faults += [
+        f"the model folder's own {name} = {value!r} is applied; remove it from generation_config.json" for name, value in own.items()
     ]
     if faults:
-        raise ConfigError(f"sampling of {engine.model_config.model}", faults)
-    return {name: getattr(taken, name) for name in SAMPLING_FIELDS}
+        raise ConfigError(f"engine of {identity.model}", faults)
 
 
 def read_output(output: Any, request: Request, *, seconds: float) -> Answer:

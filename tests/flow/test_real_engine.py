@@ -61,7 +61,10 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         patch.setenv("RAY_AUTH_MODE", "disabled")
         ray.init(address=f"127.0.0.1:{port}", log_to_driver=False)
         try:
-            yield Running(connect_engine(settings, warehouse, run="p1"), load_tokenizer(folder), settings, folder, warehouse)
+            engine: Any = connect_engine(settings, warehouse, run="p1")
+            assert engine.loads == 0  # nothing is loaded before it is needed
+            engine.start()
+            yield Running(engine, load_tokenizer(folder), settings, folder, warehouse)
         finally:
             ray.shutdown()
 
@@ -97,6 +100,7 @@ def test_case_031_the_folder_s_own_sampling_defaults_do_not_slip_in(running: Run
 def test_a_second_job_of_the_night_finds_the_loaded_engine(running: Running) -> None:
     started = time.monotonic()
     again: Any = connect_engine(running.settings, running.warehouse, run="p1")
+    asyncio.run(again.answer(request(running, "\nIs it?", choice=("yes", "no"))))
     assert (running.engine.loads, again.loads) == (1, 0)
     assert again.identity == running.engine.identity
     assert time.monotonic() - started < 30

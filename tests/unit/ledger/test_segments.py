@@ -9,7 +9,7 @@ import pytest
 
 from recgpt_ops.errors import UsageError
 from recgpt_ops.ids import row_id
-from recgpt_ops.ledger.segments import HEADER, SHARED_BUCKET, SegmentWriter, ShardIndex, pack, scan, shard_name, shard_range
+from recgpt_ops.ledger.segments import HEADER, SHARED_BUCKET, SegmentWriter, ShardIndex, has_answers, pack, scan, shard_name, shard_range
 
 
 def call(n: int) -> str:
@@ -100,6 +100,14 @@ def test_nothing_is_made_on_disk_before_the_first_answer(tmp_path: Path) -> None
     SegmentWriter(tmp_path / "0000-1023", 1).close()
     assert list(tmp_path.iterdir()) == []
     assert len(ShardIndex(tmp_path / "no such stage", "0000-1023")) == 0
+
+
+def test_whether_anything_is_recorded_is_told_by_range(tmp_path: Path) -> None:
+    write(tmp_path / "2017-10-30" / "v2" / "intents", "0000-0511", 1, {1: 5})
+    asked = {"ds": "2017-10-30", "method": "v2", "stage": "intents"}
+    assert has_answers(tmp_path, **asked, shard="0000-1023")
+    assert not has_answers(tmp_path, **asked, shard="0512-1023")
+    assert not has_answers(tmp_path, **{**asked, "ds": "2017-10-31"}, shard="0000-1023")
 
 
 def test_a_full_disk_is_told_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

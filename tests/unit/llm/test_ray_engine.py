@@ -19,7 +19,6 @@ from recgpt_ops.llm.requests import Request, Sampling
 from recgpt_ops.settings import load_settings
 
 SETTINGS = replace(load_settings({}).engine, call_timeout_seconds=0.3)
-MODEL = "smollm2-135m-instruct"
 
 
 class StubActor:
@@ -69,8 +68,7 @@ def killed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 def connected(*actors: StubActor) -> RayEngine:
     """An engine on the first actor; each replacement takes the next."""
-    engine = RayEngine(SETTINGS, namespace="ns", name="n", model=MODEL, folder=Path())
-    engine.known = FakeEngine().identity
+    engine = RayEngine(SETTINGS, namespace="ns", name="n", identity=FakeEngine().identity, folder=Path())
     rest = list(actors)
 
     def start(**_: Any) -> None:
@@ -81,7 +79,6 @@ def connected(*actors: StubActor) -> RayEngine:
         engine.loads += 1
 
     engine.start = start  # type: ignore[method-assign]  # Ray itself is in flow/test_real_engine.py
-    engine.start()
     return engine
 
 
@@ -100,6 +97,7 @@ def texts(*numbers: int) -> list[str]:
 def test_case_004_an_engine_that_dies_once_is_replaced_and_everybody_gets_an_answer(killed: list[Any], ends_process: bool) -> None:
     first, second = StubActor(poison=5, ends_process=ends_process), StubActor()
     engine = connected(first, second)
+    engine.start()
     outcome = ask(engine, *range(1, 9))
     assert [each.text for each in outcome] == texts(*range(1, 9))
     assert engine.loads == 2
@@ -129,8 +127,10 @@ def test_after_the_suspects_requests_go_side_by_side_again(killed: list[Any]) ->
 
 
 def test_an_engine_that_cannot_be_replaced_ends_the_job(killed: list[Any]) -> None:
-    outcome = ask(connected(StubActor(poison=1)), 1, 2)
-    assert all(isinstance(each, EngineError) for each in outcome)
+    engine = connected(StubActor(poison=1))
+    engine.start()
+    outcome = ask(engine, 1, 2)
+    assert [type(each) for each in outcome] == [EngineError, EngineError]
     assert "could not be replaced" in str(outcome[0])
 
 
@@ -152,13 +152,19 @@ def test_a_call_without_an_answer_is_the_row_s_error_while_the_engine_is_healthy
     assert killed == []
 
 
-def test_names_follow_model_settings_warehouse_and_run(tmp_path: Path) -> None:
-    for name in ("model.safetensors", "config.json", "tokenizer.json"):
-        (tmp_path / name).write_text(name)
-    name = engine_name(SETTINGS, tmp_path)
-    assert name == engine_name(SETTINGS, tmp_path)
-    assert name != engine_name(replace(SETTINGS, dtype="bfloat16"), tmp_path)
-    (tmp_path / "model.safetensors").write_text("other weights")
-    assert name != engine_name(SETTINGS, tmp_path)
+def test_an_engine_is_started_by_its_first_request_once_and_not_before(killed: list[Any]) -> None:
+    engine = connected(StubActor())
+    assert (engine.loads, engine.identity.model) == (0, "fake")  # the ledger can be asked without an engine
+    ask(engine, 1, 2, 3)
+    assert engine.loads == 1
+
+
+def test_names_follow_model_build_settings_warehouse_and_run() -> None:
+    identity = FakeEngine().identity
+    name = engine_name(SETTINGS, identity)
+    assert name == engine_name(SETTINGS, identity)
+    assert name != engine_name(replace(SETTINGS, dtype="bfloat16"), identity)
+    assert name != engine_name(SETTINGS, replace(identity, model_hash="other weights"))
+    assert name != engine_name(SETTINGS, replace(identity, build="vllm 0.33.0"))
     assert len({engine_namespace("a", "p1"), engine_namespace("a", "p2"), engine_namespace("b", "p1")}) == 3
     assert engine_namespace("a", "p1") == engine_namespace("./a/", "p1")
