@@ -15,7 +15,7 @@ from recgpt_ops.settings import Settings, read_secret
 
 
 def connect_engine(
-    settings: Settings, warehouse_root: str, *, run: str = "night", progress: Callable[[float], None] | None = None
+    settings: Settings, warehouse_root: str, *, run: str = "night", preload: bool = False, progress: Callable[[float], None] | None = None
 ) -> Engine:
     """The engine of `settings.engine`; for vllm the one of this warehouse and `run`, loaded for the first request if nobody has loaded it.
 
