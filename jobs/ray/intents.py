@@ -18,7 +18,7 @@ from ray.exceptions import RayError, RayTaskError
 
 from recgpt_ops.agents.budget import planned_calls
 from recgpt_ops.agents.landing import TABLES, ShardSummary, check_failures, context_rows, count_contexts, land_shard, make_stage
-from recgpt_ops.agents.shard import CallLimits, ShardPlan, compute_shard, shard_names
+from recgpt_ops.agents.shard import STAGE, CallLimits, ShardPlan, compute_shard, shard_names
 from recgpt_ops.contexts.words import clean_text, short_title
 from recgpt_ops.delta.catalog import catalog_words
 from recgpt_ops.delta.certificates import certificates
@@ -27,6 +27,7 @@ from recgpt_ops.delta.inputs import feeds_digest
 from recgpt_ops.delta.warehouse import open_warehouse
 from recgpt_ops.errors import NightError, RecgptError
 from recgpt_ops.ids import row_id
+from recgpt_ops.ledger import has_answers
 from recgpt_ops.recipes import Recipe, load_recipe
 from recgpt_ops.runs import NightRun, StageCounts, report_progress, run_stage
 from recgpt_ops.settings import Settings
@@ -64,7 +65,15 @@ def run_shard(warehouse_root: str, settings: Settings, plan: ShardPlan, stage: d
 
     warehouse = open_warehouse(warehouse_root)
     shard = f"{plan.recipe.name} {plan.shard}"
-    engine = connect_engine(settings, warehouse_root, run=plan.publish_id, progress=lambda seconds: board.wait.remote(shard, seconds))
+    ledger_root = Path(settings.ledger.root or Path(warehouse_root) / "_ledger")
+    engine = connect_engine(
+        settings,
+        warehouse_root,
+        run=plan.publish_id,
+        # Beside the embedder, where calls are sure to come; a rebuild, which the ledger answers, loads no engine at all.
+        preload=not has_answers(ledger_root, ds=plan.ds, method=plan.recipe.name, stage=STAGE, shard=plan.shard),
+        progress=lambda seconds: board.wait.remote(shard, seconds),
+    )
     result = compute_shard(
         plan,
         context_rows(warehouse, plan),
@@ -72,7 +81,7 @@ def run_shard(warehouse_root: str, settings: Settings, plan: ShardPlan, stage: d
         engine=engine,
         embedder=load_embedder(settings.embedder, models_root=models_root(warehouse_root)),
         tokenizer=engine_tokenizer(settings, warehouse_root),
-        ledger_root=Path(settings.ledger.root or Path(warehouse_root) / "_ledger"),
+        ledger_root=ledger_root,
         limits=CallLimits(settings.engine.max_in_flight, settings.ledger.flush_count, settings.ledger.flush_seconds),
         on_progress=lambda users, account: board.tell.remote(shard, users, account.calls_made + account.calls_reused),
     )

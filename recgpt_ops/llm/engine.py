@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,7 +29,7 @@ def connect_engine(
         http = HttpEngine(
             chosen, tokenizer_hash=engine_tokenizer(settings, warehouse_root).tokenizer_hash, api_key=read_secret(chosen.api_key_variable)
         )
-        asyncio.run(http.start())
+        http.start()
         return http
     from recgpt_ops.llm.ray_engine import connect_ray_engine, engine_namespace
 

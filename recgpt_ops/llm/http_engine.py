@@ -66,17 +66,15 @@ class HttpEngine:
         *,
         tokenizer_hash: str,
         api_key: str | None,
-        transport: httpx.AsyncBaseTransport | None = None,
         wait_seconds: float = FIRST_WAIT_SECONDS,
     ) -> None:
-        """`api_key` goes into a header and nowhere else. `transport` and `wait_seconds` are for tests."""
+        """`api_key` goes into a header and nowhere else. `wait_seconds` is what a busy server is given before the second try."""
         if not settings.base_url:
             raise ConfigError("settings", ["engine.base_url is missing; engine.kind 'openai' needs an address such as http://llm:8000/v1"])
         self.settings, self.wait_seconds = settings, wait_seconds
-        headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-        self.client = httpx.AsyncClient(
-            base_url=settings.base_url.rstrip("/") + "/", headers=headers, timeout=settings.call_timeout_seconds, transport=transport
-        )
+        self.address = settings.base_url.rstrip("/") + "/"
+        self.headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        self.client = httpx.AsyncClient(base_url=self.address, headers=self.headers, timeout=settings.call_timeout_seconds)
         self.takes_token_ids = False
         self.known = EngineIdentity(
             model=settings.model,
@@ -91,10 +89,13 @@ class HttpEngine:
         """An address hides its weights, so its name stands in for their hash."""
         return self.known
 
-    async def start(self) -> None:
-        """Asks for the list of models: is the address right, is the model there, does the server take token ids."""
+    def start(self) -> None:
+        """Asks for the list of models: is the address right, is the model there, does the server take token ids.
+
+        By a connection of its own, since those of `client` belong to the event loop that answers.
+        """
         try:
-            reply = await self.client.get("models")
+            reply = httpx.get(f"{self.address}models", headers=self.headers, timeout=self.settings.call_timeout_seconds)
         except httpx.HTTPError as error:
             raise EngineError(f"{self.settings.base_url} does not answer ({type(error).__name__}); check engine.base_url") from error
         if reply.status_code in (401, 403):

@@ -88,7 +88,7 @@ def ask(server: Server, request: Request = REQUEST, *, start: bool = True, **set
         engine = HttpEngine(chosen, tokenizer_hash="t", api_key=KEY, wait_seconds=0.001)
         try:
             if start:
-                await engine.start()
+                engine.start()
             return await engine.answer(request)
         finally:
             await engine.close()
@@ -189,7 +189,7 @@ def test_no_address_and_no_server_are_told() -> None:
         HttpEngine(replace(SETTINGS, base_url=None), tokenizer_hash="t", api_key=None)
     engine = HttpEngine(replace(SETTINGS, base_url="http://127.0.0.1:1/v1"), tokenizer_hash="t", api_key=None)
     with pytest.raises(EngineError, match="does not answer"):
-        asyncio.run(engine.start())
+        engine.start()
 
 
 def test_likelihood_is_refused_for_an_address_when_the_recipe_is_loaded() -> None:
