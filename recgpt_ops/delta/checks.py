@@ -9,12 +9,14 @@ How many rules and how many rows or values were evaluated is held against what w
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, Literal
 
 import great_expectations as gx
 import pandas as pd
 import pyarrow.dataset as pads
 from great_expectations.core import ExpectationSuite
+from great_expectations.core.batch_definition import BatchDefinition
 from great_expectations.core.expectation_validation_result import ExpectationValidationResult
 from great_expectations.data_context.types.base import DataContextConfig, InMemoryStoreBackendDefaults, ProgressBarsConfig
 from great_expectations.expectations.core.expect_column_value_lengths_to_be_between import ExpectColumnValueLengthsToBeBetween
@@ -79,16 +81,19 @@ def python_pattern(pattern: str) -> str:
     return "(?a)" + (pattern[:-1] + r"\Z" if ends else pattern)
 
 
+@cache
+def frame_batches() -> BatchDefinition[Any]:
+    """What Great Expectations wants to know before it looks at a frame; the same for every frame, and slow to set up."""
+    settings = DataContextConfig(
+        store_backend_defaults=InMemoryStoreBackendDefaults(), progress_bars=ProgressBarsConfig(globally=False), analytics_enabled=False
+    )
+    context = gx.get_context(project_config=settings, mode="ephemeral")
+    return context.data_sources.add_pandas("staged").add_dataframe_asset("rows").add_batch_definition_whole_dataframe("all")
+
+
 def run_suite(frame: pd.DataFrame, checks: Sequence[tuple[int, Check]]) -> dict[int, ExpectationValidationResult]:
     """The result of each numbered rule over one frame."""
-    context = gx.get_context(
-        project_config=DataContextConfig(
-            store_backend_defaults=InMemoryStoreBackendDefaults(), progress_bars=ProgressBarsConfig(globally=False)
-        ),
-        mode="ephemeral",
-    )
-    asset = context.data_sources.add_pandas("staged").add_dataframe_asset("rows")
-    batch = asset.add_batch_definition_whole_dataframe("all").get_batch({"dataframe": frame})
+    batch = frame_batches().get_batch({"dataframe": frame})
     suite = ExpectationSuite(name="contract", expectations=[expectation(check, number=number) for number, check in checks])
     results = batch.validate(suite, result_format={"result_format": "BASIC", "partial_unexpected_count": 0}).results
     return {int((result.expectation_config.meta or {})["number"]): result for result in results if result.expectation_config}

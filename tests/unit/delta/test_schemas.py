@@ -43,7 +43,7 @@ def test_case_074_an_int_where_a_long_stands_is_refused_and_not_widened(rows):
     given = rows("behavior_events", {"event_id": "e1"})
     position = given.schema.get_field_index("quantity")
     narrow = given.set_column(position, "quantity", given["quantity"].cast(pa.int32()))
-    with pytest.raises(ContractError, match="behavior_events_v1: column quantity is int32, the contract says long.*new version"):
+    with pytest.raises(ContractError, match=r"behavior_events_v1: column quantity is int32, the contract says long.*new version"):
         conform(load_contract("behavior_events"), narrow)
 
 
