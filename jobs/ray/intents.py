@@ -17,6 +17,7 @@ import ray
 from ray.exceptions import RayError, RayTaskError
 
 from recgpt_ops.agents.budget import planned_calls
+from recgpt_ops.agents.constraints import recipe_schemas
 from recgpt_ops.agents.landing import TABLES, ShardSummary, check_failures, context_rows, count_contexts, land_shard, make_stage
 from recgpt_ops.agents.shard import STAGE, CallLimits, ShardPlan, compute_shard, shard_names
 from recgpt_ops.contexts.words import clean_text, short_title
@@ -130,9 +131,20 @@ def make_plans(run: NightRun, recipes: Sequence[Recipe]) -> list[tuple[ShardPlan
     return [(plan, users) for plan, users in counted if users]
 
 
+def compile_schemas(run: NightRun, recipes: Sequence[Recipe]) -> None:
+    """Stops the run, before an engine is loaded, for a schema that its grammar cannot take; recipes without schemas cost nothing."""
+    schemas = {where: schema for recipe in recipes for where, schema in recipe_schemas(recipe).items()}
+    if schemas and run.settings.engine.kind == "vllm":
+        from recgpt_ops.llm.engine import tokenizer_directory
+        from recgpt_ops.llm.grammars import check_schemas  # torch
+
+        check_schemas(schemas, model_dir=tokenizer_directory(run.settings, run.warehouse.root))
+
+
 def work(run: NightRun, counts: StageCounts) -> None:
     """One stage of the night: compute, check how many failed, publish the three tables."""
     recipes = [load_recipe(method, engine=run.settings.engine) for method in run.methods]
+    compile_schemas(run, recipes)
     contexts = certificates(run.warehouse, table="user_contexts", publish_id=run.publish_id)
     if not contexts:
         raise NightError(f"intents, ds={run.ds}: user_contexts has no generation {run.publish_id}; run jobs.spark.user_contexts first")

@@ -2,7 +2,7 @@
 
 A vLLM server takes prompts as token ids (`/v1/completions`), so user text can forge no control token there either. Other
 servers get chat messages, in which whatever looks like a control token is broken up by an invisible character first.
-Scoring by likelihood needs the engine's own logits processor, so it is refused here, before a night starts.
+Scoring by likelihood needs the engine's own logits processor, so such a recipe is refused when it is loaded.
 """
 
 from __future__ import annotations
@@ -31,13 +31,6 @@ RETRY_STATUS = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
 MOST_TRIES = 6
 FIRST_WAIT_SECONDS = 0.5
 LONGEST_WAIT_SECONDS = 30.0
-
-
-def likelihood_faults(settings: EngineSettings, where: str) -> list[str]:
-    """The fault of a recipe that scores by likelihood on an engine that cannot; `where` is the recipe's setting."""
-    if settings.kind != "openai":
-        return []
-    return [f"{where}: likelihood needs the vllm engine's own logits processor, engine.kind is 'openai'; write `arbiter: generate`"]
 
 
 def neutral_text(text: str) -> str:

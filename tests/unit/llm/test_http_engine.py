@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from recgpt_ops.errors import ConfigError, EngineError, RowError, UsageError
-from recgpt_ops.llm.http_engine import WORD_JOINER, HttpEngine, likelihood_faults, neutral_text
+from recgpt_ops.llm.http_engine import WORD_JOINER, HttpEngine, neutral_text
 from recgpt_ops.llm.requests import Answer, Request, Sampling
 from recgpt_ops.prompts import Message, Segment
 from recgpt_ops.settings import load_settings
@@ -192,6 +192,7 @@ def test_no_address_and_no_server_are_told() -> None:
         engine.start()
 
 
-def test_likelihood_is_refused_for_an_address_when_the_recipe_is_loaded() -> None:
-    assert likelihood_faults(SETTINGS, "arbiter")[0].startswith("arbiter: likelihood needs the vllm engine")
-    assert likelihood_faults(replace(SETTINGS, kind="vllm"), "arbiter") == []
+def test_a_score_by_likelihood_never_reaches_an_address(server: Server) -> None:
+    with pytest.raises(EngineError, match="the recipe should have been refused"):
+        ask(server, replace(REQUEST, forced_ids=(1,)))
+    assert server.seen == []
