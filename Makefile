@@ -69,8 +69,8 @@ lock: $(STAMP) ## Resolve requirements.in into requirements.txt, every version p
 	@$(BIN)/python -m pip install -q --disable-pip-version-check uv
 	@$(BIN)/uv pip compile requirements.in --output-file requirements.txt --python-version 3.11 --no-header --no-annotate --no-emit-index-url
 
-bench-contexts: $(STAMP) ## Time contexts against a DuckDB twin that does the same work
-	@$(BIN)/python -m tests.bench.contexts
+bench-contexts: $(STAMP) ## Time contexts against a DuckDB twin that does the same work; DATA=DIR with online_retail/ and open_ecommerce/
+	@$(BIN)/python -m tests.bench.contexts $(if $(DATA),--data $(DATA))
 
 clean: ## Remove what runs and tools made, but not .venv and not the warehouse
 	@rm -rf .cache .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis reports *.egg-info

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -15,7 +14,7 @@ from recgpt_ops.contexts.feeds import arrived_events
 from recgpt_ops.contexts.histories import buckets_to_build, build_histories, touched_buckets
 from recgpt_ops.delta.certificates import Certificate, certificates
 from recgpt_ops.delta.generations import publish_files, stage_directory
-from recgpt_ops.delta.inputs import feed_digest
+from recgpt_ops.delta.inputs import feed_digests
 from recgpt_ops.delta.reading import state_generations
 from recgpt_ops.delta.warehouse import Warehouse
 from recgpt_ops.spark import read_delta
@@ -38,13 +37,15 @@ def refresh_buckets(
     session: SparkSession, warehouse: Warehouse, table: StateTable, *, ds: str, publish_id: str, fence: int, max_bucket_entries: int
 ) -> Refresh:
     """Builds and publishes a new generation of every bucket of the night that needs one; nothing is written when none does."""
-    digest_at = cache(lambda cut: feed_digest(warehouse, FEED, cut))
+    found = certificates(warehouse, table=table)
+    earlier = {made.arrived_cut_ds for made in found if made.arrived_cut_ds is not None and made.arrived_cut_ds <= ds}
+    digest_at = feed_digests(warehouse, FEED, {ds, *earlier})
     events = arrived_events(session, warehouse, ds)
-    cuts = usable_cuts(certificates(warehouse, table=table), ds, digest_at)
+    cuts = usable_cuts(found, ds, digest_at)
     touched = touched_buckets(events, table, ds, since=common_cut(table, ds, cuts)).collect()
     buckets = buckets_to_build(table, ds, touched={row["bucket"]: row["newest_arrived_ds"] for row in touched}, cuts=cuts)
     if not buckets:
-        return Refresh([], len(cuts), 0, None, digest_at(ds))
+        return Refresh([], len(cuts), 0, None, digest_at[ds])
     contract = load_contract(table)
     rows = (
         build_histories(events, table, buckets, max_bucket_entries=max_bucket_entries)
@@ -56,14 +57,14 @@ def refresh_buckets(
     rows.write.mode("overwrite").parquet(str(stage))
     stage.mkdir(exist_ok=True)  # no rows may leave no folder
     made = publish_files(
-        warehouse, table, stage, publish_id=publish_id, scopes=buckets, fence=fence, input_digest=digest_at(ds), arrived_cut_ds=ds
+        warehouse, table, stage, publish_id=publish_id, scopes=buckets, fence=fence, input_digest=digest_at[ds], arrived_cut_ds=ds
     )
     unmatched = count_unmatched(events).collect()[0]["unmatched_return"]
     kept = len(set(cuts) - set(buckets))
-    return Refresh(buckets, kept, sum(certificate.row_count for certificate in made), unmatched, digest_at(ds))
+    return Refresh(buckets, kept, sum(certificate.row_count for certificate in made), unmatched, digest_at[ds])
 
 
-def usable_cuts(found: Sequence[Certificate], ds: str, digest_at: Callable[[str], str]) -> dict[str, str]:
+def usable_cuts(found: Sequence[Certificate], ds: str, digest_at: Mapping[str, str]) -> dict[str, str]:
     """Bucket -> cut of the generation a night of `ds` reads; `found` oldest first.
 
     A generation is of no use when events that arrived by its cut were imported after it was made: the feed's digest at the cut
@@ -74,7 +75,7 @@ def usable_cuts(found: Sequence[Certificate], ds: str, digest_at: Callable[[str]
         cut = certificate.arrived_cut_ds
         if cut is not None and cut <= ds and (certificate.partition not in newest or cut >= newest[certificate.partition][0]):
             newest[certificate.partition] = (cut, certificate)
-    return {bucket: cut for bucket, (cut, certificate) in newest.items() if digest_at(cut) == certificate.input_digest}
+    return {bucket: cut for bucket, (cut, certificate) in newest.items() if digest_at[cut] == certificate.input_digest}
 
 
 def common_cut(table: StateTable, ds: str, cuts: Mapping[str, str]) -> str | None:

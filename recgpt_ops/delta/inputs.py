@@ -6,6 +6,8 @@ columns are read; an import of later days, a compaction or a copy of the warehou
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import duckdb
 
 from recgpt_ops.delta.digests import sums_digest, text_sql
@@ -29,15 +31,21 @@ def feeds_digest(warehouse: Warehouse, ds: str) -> dict[str, str]:
 
 def feed_digest(warehouse: Warehouse, table: str, ds: str) -> str:
     """The digest of one feed as of `ds`."""
+    return feed_digests(warehouse, table, [ds])[ds]
+
+
+def feed_digests(warehouse: Warehouse, table: str, days: Collection[str]) -> dict[str, str]:
+    """The digests of one feed as of each of some days, in one pass: the sums of a day are those of the day before and its own."""
     contract = load_contract(table)
     since, columns = READ_BY_NIGHTS[table]
-    files = [file for file in generation_files(warehouse, table) if file.partition.get("arrived_month", "") <= ds[:7]]
+    last = max(days)
+    files = [file for file in generation_files(warehouse, table) if file.partition.get("arrived_month", "") <= last[:7]]
     text = text_sql(contract, columns)
     query = (
-        "SELECT count(*), sum((k & 18446744073709551615::uhugeint)::hugeint), sum((k >> 64)::hugeint) "
-        f'FROM (SELECT md5_number({text}) AS k FROM feed WHERE "{since}" <= ?)'
+        "SELECT since, count(*), sum((k & 18446744073709551615::uhugeint)::hugeint), sum((k >> 64)::hugeint) "
+        f'FROM (SELECT "{since}" AS since, md5_number({text}) AS k FROM feed WHERE "{since}" <= ?) GROUP BY since'
     )
-    with told_plainly(f"{contract.table_id}, ds={ds}"), duckdb.connect() as connection:
+    with told_plainly(f"{contract.table_id}, ds={last}"), duckdb.connect() as connection:
         connection.register("feed", files_dataset(contract, files))
-        count, low, high = connection.execute(query, [ds]).fetchone() or (0, None, None)
-    return sums_digest(count, int(low or 0), int(high or 0))
+        sums = connection.execute(query, [last]).fetchall()
+    return {day: sums_digest(*(sum(int(row[place]) for row in sums if row[0] <= day) for place in (1, 2, 3))) for day in days}

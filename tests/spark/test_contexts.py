@@ -81,8 +81,8 @@ def test_a_users_bucket_rows_become_numbered_lines_in_the_users_language(spark, 
     ]
     assert [(group.name, group.event_count) for group in rows["a", "v2"].groups] == [("Dairy", 3), ("Bread", 1)]
     assert list(rows["a", "v2"].recent_item_types) == ["Bread", "Milk"]
-    # 5 + 6 + 2 + 3 words above the lines, then 8, 9 and 6.
-    assert rows["a", "v2"].context_tokens == 16 + 8 + 9 + 6
+    # 5 + 6 + 2 + 3 words above the lines, then 8, 10 and 6.
+    assert rows["a", "v2"].context_tokens == 16 + 8 + 10 + 6
     assert (rows["a", "v2"].situation_id, rows["b", "v2"].situation_id) == ("s1", "s2")
 
 

@@ -42,7 +42,5 @@ def test_what_few_bought_or_nobody_bought_before_is_no_trend(spark):
 
 
 def test_equal_trends_are_ordered_by_name(spark):
-    rows = [
-        (*row[:2], name, *row[3:]) for name in ("wig", "mask") for row in [*bought("x", 28, "2017-10-30"), *bought("x", 28, "2017-10-01")]
-    ]
+    rows = [row for name in ("wig", "mask") for day in ("2017-10-30", "2017-10-01") for row in bought(name, 28, day)]
     assert trends(spark, *rows) == [("Masks", 4.0), ("wig", 4.0)]
