@@ -111,7 +111,7 @@ def shape_events(frames: Frames) -> DataFrame:
         *META,
         none.alias("dropped"),
         F.concat_ws("/", F.lit("coupon"), "household_id", "coupon_upc", "campaign_id", F.substring("redemption_date", 1, 10)).alias(
-            "event_id"
+            "identity"
         ),
         F.col("household_id").alias("user_id"),
         F.lit("coupon").alias("action"),
@@ -132,7 +132,7 @@ def shape_items(frames: Frames) -> DataFrame:
         *META,
         F.when(~is_goods("product_category"), "not_goods").when(F.col("product_type").isNull(), "no_text").alias("dropped"),
         F.col("product_id").alias("item_id"),
-        F.concat_ws("\x01", *texts).alias("title"),
+        F.concat_ws("\u241f", *texts).alias("title"),
         F.col("product_category").alias("category"),
         F.col("product_type").alias("item_type"),
         "brand",
@@ -142,7 +142,7 @@ def shape_items(frames: Frames) -> DataFrame:
 def shape_profiles(frames: Frames) -> DataFrame:
     """Households that told about themselves, attributes under names that a reader understands."""
     told = frames["demographics"]
-    return told.select(*META, *PROFILE_COLUMNS)
+    return told.select(*META, F.lit(None).cast("string").alias("dropped"), F.col("household_id").alias("user_id"), *PROFILE_COLUMNS)
 
 
 def dollars(text: str) -> str:

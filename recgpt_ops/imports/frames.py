@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
@@ -143,8 +144,14 @@ def in_contract_order(frame: DataFrame, *, table: str, source: str, import_id: s
 
 
 def write_parquet(frame: DataFrame, directory: Path) -> None:
-    """Computes a frame once and for all."""
+    """Computes a frame once and for all.
+
+    A frame without rows leaves a file too: the embedded engine writes none, and what is read back from nothing has no columns.
+    """
     frame.write.mode("overwrite").parquet(str(directory))
+    if not any(directory.glob("*.parquet")):
+        directory.mkdir(parents=True, exist_ok=True)
+        pq.write_table(frame.limit(0).toArrow(), directory / "part-empty.parquet")
 
 
 def verdict_counts(frame: DataFrame) -> dict[tuple[str, str | None], int]:

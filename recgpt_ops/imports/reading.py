@@ -170,7 +170,7 @@ class BatchReader:
         """One contract column, typed; for `event_at` an array of moments as Python objects would be too slow, so three arrays."""
         reading, count = self.reading, batch.num_rows
         default = constant(reading.mapping, rule, now=reading.now)
-        texts = named(batch, reading.inputs.get(rule.column)) if rule.source is not None else None
+        texts = batch.column(reading.inputs[rule.column]) if rule.source is not None else None
         encoded = (pa.nulls(count, pa.string()) if texts is None else texts).dictionary_encode()
         meanings = self.meanings(rule, cast(list[str], encoded.dictionary.to_pylist()))
         faulty = {code: value for code, value in enumerate(meanings) if isinstance(value, Fault)}

@@ -121,7 +121,7 @@ def import_source(
                     feed.shape(frames),
                     feed_rows(sets, feed.mapping.table, feed.file_sets, first),
                     digest,
-                    import_id_of(feed.mapping, digest),
+                    free_import_id(warehouse, feed.mapping, digest),
                 )
             )
         reports = run_plans(session, warehouse, plans, locale=known.locale, staging=staging, settings=settings, say=say)
@@ -160,14 +160,29 @@ def import_mapped(
         labels = {landed.column(name): name for name in landed.columns}
         checked = ("raw",) if all(file.kind == "csv" for file in files) else tuple(landed.column(name) for name in landed.text_columns)
         reading = Reading(told, inputs, labels, checked, arrived_ds, now or datetime.now(UTC))
-        plan = Plan(reading, frame, landed.row_count, landed.digest, import_id_of(told, landed.digest))
+        plan = Plan(reading, frame, landed.row_count, landed.digest, free_import_id(warehouse, told, landed.digest))
         reports = run_plans(session, warehouse, [plan], locale=found[1] if found else locale, staging=staging, settings=settings, say=say)
     return finished(told.source, reports, started)
 
 
-def import_id_of(mapping: ImportMapping, digest: str) -> str:
-    """The id of an import: the same files under the same mapping are the same import."""
-    return row_id((mapping.source, mapping.table, mapping.digest, digest))
+def free_import_id(warehouse: Warehouse, mapping: ImportMapping, digest: str) -> str:
+    """The id of an import: the same files under the same mapping are the same import.
+
+    An import that was certified before may still bring something new, when rows that lay in the future have become past. So it gets
+    an id of its own, which is used only if there is something new.
+    """
+    first = candidate = row_id((mapping.source, mapping.table, mapping.digest, digest))
+    turn = 0
+    while certificates(warehouse, table=mapping.table, publish_id=candidate):
+        turn += 1
+        candidate = row_id((first, turn))
+    return candidate
+
+
+def was_imported_before(warehouse: Warehouse, plan: Plan) -> bool:
+    """Whether this very import was certified before."""
+    first = row_id((plan.reading.mapping.source, plan.table, plan.reading.mapping.digest, plan.input_digest))
+    return bool(certificates(warehouse, table=plan.table, publish_id=first))
 
 
 def refuse_other_identity(warehouse: Warehouse, *, zone: str, locale: str) -> None:
@@ -322,12 +337,11 @@ def publish(warehouse: Warehouse, judged: Judged, *, say: Say) -> TableReport:
             batch = []
     if batch:
         quarantine_rows(warehouse, batch)
-    publish_id = free_import_id(warehouse, plan, report)
-    if publish_id is None:
+    if not report.kept and was_imported_before(warehouse, plan):
         say(f"{plan.table}: nothing new")
         return report
     say(f"{plan.table}: publishing {report.kept:,} rows")
-    directory = stage_directory(warehouse, plan.table, publish_id)
+    directory = stage_directory(warehouse, plan.table, plan.import_id)
     directory.mkdir(parents=True, exist_ok=True)
     for number, part in enumerate(sorted(judged.staged.glob("**/*.parquet"))):
         shutil.move(part, directory / f"part-{number:05d}.parquet")
@@ -335,27 +349,13 @@ def publish(warehouse: Warehouse, judged: Judged, *, say: Say) -> TableReport:
         warehouse,
         plan.table,
         directory,
-        publish_id=publish_id,
-        scopes=[publish_id],
+        publish_id=plan.import_id,
+        scopes=[plan.import_id],
         fence=None,
         input_digest=plan.input_digest,
         quarantined_count=report.quarantined_count,
     )
     return replace(report, warnings=tuple(warning for certificate in made for warning in certificate.warnings))
-
-
-def free_import_id(warehouse: Warehouse, plan: Plan, report: TableReport) -> str | None:
-    """The id to publish under; None when this very import has landed before and brings nothing new.
-
-    The same import brings something new when rows that lay in the future have become past; it then gets an id of its own.
-    """
-    candidate, turn = plan.import_id, 0
-    while certificates(warehouse, table=plan.table, publish_id=candidate):
-        if not report.kept:
-            return None
-        turn += 1
-        candidate = row_id((plan.import_id, turn))
-    return candidate
 
 
 def finished(source: str, reports: Sequence[TableReport], started: float) -> ImportReport:

@@ -64,12 +64,12 @@ def capitalized(text: str) -> str:
 
 
 def product_title(text: str) -> str:
-    """Type, package size and brand class, joined by U+0001, as one title; "" without a type.
+    """Type, package size and brand class, joined by U+241F, as one title; "" without a type.
 
-    >>> product_title("BREAD:ITALIAN/FRENCH\\x0120  OZ\\x01National")
+    >>> product_title("BREAD:ITALIAN/FRENCH\\u241f20  OZ\\u241fNational")
     'Bread: Italian/French, 20 oz, national brand'
     """
-    kind, size, brand = text.split("\x01")
+    kind, size, brand = text.split("\u241f")
     parts = [readable(kind), " ".join(size.lower().split()), brand_class(brand)]
     return ", ".join(part for part in parts if part) if parts[0] else ""
 

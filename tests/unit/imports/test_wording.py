@@ -34,9 +34,9 @@ def test_a_tills_text_becomes_readable(text: str, expected: str) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("BREAD:ITALIAN/FRENCH\x0120 OZ\x01National", "Bread: Italian/French, 20 oz, national brand"),
-        ("BREAD:ITALIAN/FRENCH\x01\x01Private", "Bread: Italian/French, private brand"),
-        ("\x0120 OZ\x01National", ""),  # without a type there is no title
+        ("BREAD:ITALIAN/FRENCH\u241f20 OZ\u241fNational", "Bread: Italian/French, 20 oz, national brand"),
+        ("BREAD:ITALIAN/FRENCH\u241f\u241fPrivate", "Bread: Italian/French, private brand"),
+        ("\u241f20 OZ\u241fNational", ""),  # without a type there is no title
     ],
 )
 def test_a_title_is_type_size_and_brand_class(text: str, expected: str) -> None:
