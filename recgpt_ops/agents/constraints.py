@@ -11,8 +11,9 @@ from recgpt_ops.recipes import Recipe
 def recipe_schemas(recipe: Recipe) -> dict[str, str]:
     """Where in the recipe -> schema, of the roles that write freely; empty for closed lists and likelihood, which need none."""
     schemas = {}
-    if recipe.vocabulary == "free":
+    if recipe.planner == "generate":
         schemas["planner"] = planner_schema(recipe.persona_count)
+    if recipe.vocabulary == "free":
         schemas["expert"] = expert_schema(recipe.tags_per_persona, recipe.max_tag_chars)
     if recipe.arbiter == "generate":
         schemas["arbiter"] = arbiter_schema(recipe.final_tag_count)

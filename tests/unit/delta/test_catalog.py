@@ -44,7 +44,8 @@ def day(bucket: str, user_id: str, *items: str, publish_id: str = "p1", action: 
     entries = [{"item_id": i, "query": None, "event_count": 1, "quantity": 1, "last_event_at": AT} for i in items]
     return {
         "bucket": bucket, "publish_id": publish_id, "arrived_cut_ds": DS, "user_id": user_id,
-        "user_bucket": user_bucket(user_id), "action": action, "entries": entries, "entry_count": len(items), "event_count": len(items), "last_event_at": AT,
+        "user_bucket": user_bucket(user_id), "action": action, "entries": entries,
+        "entry_count": len(items), "event_count": len(items), "last_event_at": AT,
     }  # fmt: skip
 
 
