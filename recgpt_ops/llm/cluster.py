@@ -18,12 +18,11 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import psutil
 from filelock import FileLock
@@ -35,6 +34,7 @@ from recgpt_ops.tables import ROOT
 
 HOST = "127.0.0.1"
 START_SECONDS = 120.0
+MOST_STARTS = 2  # Ray gives its own node 30 s, which a busy machine may miss
 STOP_SECONDS = 20.0
 LONGEST_TEMP = 40  # Ray's socket paths below it must stay under 107 characters
 
@@ -83,18 +83,28 @@ def start_head(settings: Settings) -> Head:
             return Head(job_address(ray), started_here=False)
         end_process(home)  # a head that runs but does not answer is of no use
         refuse_busy_ports(ray)
+        for _ in range(MOST_STARTS):
+            if wait_until_up(ray, launch(ray, home)):
+                return Head(job_address(ray), started_here=True)
+            end_process(home)
+    said = (home / "head.log").read_text(errors="replace").strip().splitlines()
+    raise UsageError(f"the local Ray head did not start: {said[-1] if said else 'it said nothing'}; see {home / 'head.log'}")
+
+
+def launch(ray: RaySettings, home: Path) -> subprocess.Popen[bytes]:
+    """Starts the head's process, in a session of its own so that Ctrl-C at our terminal leaves its end to us."""
+    with (home / "head.log").open("w") as log:
         process = subprocess.Popen(
             head_command(ray, home),
             env=head_environment(),
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
-            stdout=(home / "head.log").open("w"),
+            stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-        remember(home, process.pid)
-        wait_until_up(ray, home, process)
-    return Head(job_address(ray), started_here=True)
+    remember(home, process.pid)
+    return process
 
 
 def stop_head(settings: Settings) -> bool:
@@ -145,7 +155,13 @@ def head_command(ray: RaySettings, home: Path) -> list[str]:
 def head_environment() -> dict[str, str]:
     """Ours without RECGPT_* (a job brings its own), and with what Ray needs to hear on both sides."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
-    return {**kept, "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": str(ROOT), "RAY_DISABLE_IMPORT_WARNING": "1"}
+    return {
+        **kept,
+        "RAY_AUTH_MODE": "disabled",
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "PYTHONPATH": str(ROOT),
+        "RAY_py_gcs_connect_timeout_s": "60",
+    }
 
 
 def head_directory(ray: RaySettings) -> Path:
@@ -179,22 +195,33 @@ def free_ports(count: int) -> list[int]:
 
 def answers(ray: RaySettings) -> bool:
     """Whether a job API answers at the address."""
+    return "ray_version" in ask(ray, "/api/version")
+
+
+def node_is_alive(ray: RaySettings) -> bool:
+    """Whether the head counts at least one node that can run something."""
+    result = (ask(ray, "/api/v0/nodes").get("data") or {}).get("result") or {}
+    return any(node.get("state") == "ALIVE" for node in result.get("result") or ())
+
+
+def ask(ray: RaySettings, path: str) -> dict[str, Any]:
+    """A reply of the dashboard; empty when there is none, or none that can be read."""
     try:
-        with urllib.request.urlopen(f"{job_address(ray)}/api/version", timeout=5) as reply:
-            return bool("ray_version" in json.load(reply))
-    except (OSError, urllib.error.URLError, ValueError):
-        return False
+        with urllib.request.urlopen(f"{job_address(ray)}{path}", timeout=10) as reply:
+            body = json.load(reply)
+    except (OSError, ValueError):
+        return {}
+    return body if isinstance(body, dict) else {}
 
 
-def wait_until_up(ray: RaySettings, home: Path, process: subprocess.Popen[bytes]) -> None:
-    """Waits until the job API answers; what the head said last is told when it does not."""
+def wait_until_up(ray: RaySettings, process: subprocess.Popen[bytes]) -> bool:
+    """True once a node is alive: the job API answers long before that, and a job submitted then may find no cluster."""
     deadline = time.monotonic() + START_SECONDS
-    while not answers(ray):
-        if process.poll() is not None or time.monotonic() > deadline:
-            said = (home / "head.log").read_text(errors="replace").strip().splitlines()
-            end_process(home)
-            raise UsageError(f"the local Ray head did not start: {said[-1] if said else 'it said nothing'}; see {home / 'head.log'}")
+    while process.poll() is None and time.monotonic() < deadline:
+        if node_is_alive(ray):
+            return True
         time.sleep(0.3)
+    return False
 
 
 def remember(home: Path, pid: int) -> None:
