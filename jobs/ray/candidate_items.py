@@ -13,7 +13,6 @@ from typing import Any
 
 import pyarrow as pa
 import ray
-from ray.exceptions import RayError, RayTaskError
 
 from recgpt_ops.delta.catalog import bought_item_ids, items_as_of
 from recgpt_ops.delta.certificates import certificates
@@ -22,8 +21,9 @@ from recgpt_ops.delta.inputs import feeds_digest
 from recgpt_ops.delta.reading import read_generation
 from recgpt_ops.delta.schemas import arrow_schema
 from recgpt_ops.delta.warehouse import Warehouse, open_warehouse
-from recgpt_ops.errors import NightError, RecgptError
+from recgpt_ops.errors import NightError
 from recgpt_ops.ids import row_id
+from recgpt_ops.llm.ray_session import ray_session
 from recgpt_ops.recipes import Recipe, load_recipe
 from recgpt_ops.retrieval.candidates import Candidate, candidate_rows, find_candidates, make_catalog
 from recgpt_ops.runs import NightRun, StageCounts, report_progress, run_stage
@@ -67,11 +67,10 @@ def look_up_all(run: NightRun, tags: Mapping[str, str], *, count: int) -> Found:
     """All tags, in blocks. The first block embeds what no cache holds; the others follow and find it there."""
     ids = sorted(tags)
     blocks = [{tag_id: tags[tag_id] for tag_id in ids[start : start + TAGS_PER_TASK]} for start in range(0, len(ids), TAGS_PER_TASK)]
-    ray.init(address="auto", log_to_driver=False)
-    board: Any = ray.remote(ProgressBoard).options(num_cpus=0).remote()
-    task = ray.remote(look_up).options(num_cpus=1, max_retries=2)
     found: Found = {}
-    try:
+    with ray_session(f"{TABLE}, ds={run.ds}"):
+        board: Any = ray.remote(ProgressBoard).options(num_cpus=0).remote()
+        task = ray.remote(look_up).options(num_cpus=1, max_retries=2)
         for some in (blocks[:1], blocks[1:]):
             waiting = [task.remote(run.warehouse.root, run.settings, run.ds, block, count, board) for block in some]
             while waiting:
@@ -80,16 +79,6 @@ def look_up_all(run: NightRun, tags: Mapping[str, str], *, count: int) -> Found:
                 report_progress(run, "titles embedded", done, total or None)
                 for part in ray.get(ready):
                     found |= part
-    except RayTaskError as error:
-        if isinstance(error.cause, RecgptError):
-            raise error.cause from None
-        raise
-    except RayError as error:  # a head, a node or a process is gone; what was answered is in the ledger
-        raise NightError(
-            f"candidate_items, ds={run.ds}: Ray lost a part of itself ({type(error).__name__}); run the stage again"
-        ) from error
-    finally:
-        ray.shutdown()
     return found
 
 

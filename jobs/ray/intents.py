@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import ray
-from ray.exceptions import RayError, RayTaskError
 
 from recgpt_ops.agents.budget import planned_calls
 from recgpt_ops.agents.constraints import recipe_schemas
@@ -26,9 +25,10 @@ from recgpt_ops.delta.certificates import certificates
 from recgpt_ops.delta.generations import publish_files
 from recgpt_ops.delta.inputs import feeds_digest
 from recgpt_ops.delta.warehouse import open_warehouse
-from recgpt_ops.errors import NightError, RecgptError
+from recgpt_ops.errors import NightError
 from recgpt_ops.ids import row_id
 from recgpt_ops.ledger import has_answers
+from recgpt_ops.llm.ray_session import ray_session
 from recgpt_ops.recipes import Recipe, load_recipe
 from recgpt_ops.runs import NightRun, StageCounts, report_progress, run_stage
 from recgpt_ops.settings import Settings
@@ -91,12 +91,11 @@ def run_shard(warehouse_root: str, settings: Settings, plan: ShardPlan, stage: d
 
 def run_shards(run: NightRun, plans: Sequence[ShardPlan], stage: dict[str, Path], *, users: int, calls: int) -> ShardSummary:
     """All shards side by side, with progress; the first error ends the others and comes out as it was raised."""
-    ray.init(address="auto", log_to_driver=False)
-    board: Any = ray.remote(ProgressBoard).options(num_cpus=0).remote()
-    task = ray.remote(run_shard).options(num_cpus=1, max_retries=2)
-    waiting = [task.remote(run.warehouse.root, run.settings, plan, stage, board) for plan in plans]
     summary = ShardSummary()
-    try:
+    with ray_session(f"intents, ds={run.ds}"):
+        board: Any = ray.remote(ProgressBoard).options(num_cpus=0).remote()
+        task = ray.remote(run_shard).options(num_cpus=1, max_retries=2)
+        waiting = [task.remote(run.warehouse.root, run.settings, plan, stage, board) for plan in plans]
         while waiting:
             ready, waiting = ray.wait(waiting, timeout=POLL_SECONDS)
             waited, users_done, calls_done = ray.get(board.total.remote())
@@ -107,16 +106,6 @@ def run_shards(run: NightRun, plans: Sequence[ShardPlan], stage: dict[str, Path]
                 report_progress(run, "seconds until the engine is loaded", int(waited), None)
             for part in ray.get(ready):
                 summary += part
-    except RayTaskError as error:
-        if isinstance(error.cause, RecgptError):
-            raise error.cause from None
-        raise
-    except RayError as error:  # a head, a node or a process is gone; what was answered is in the ledger
-        raise NightError(f"intents, ds={run.ds}: Ray lost a part of itself ({type(error).__name__}); run the stage again") from error
-    finally:
-        for unfinished in waiting:
-            ray.cancel(unfinished, force=True)
-        ray.shutdown()
     return summary
 
 

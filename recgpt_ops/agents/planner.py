@@ -157,7 +157,7 @@ def read_persona(value: Any, index: int, context: Context) -> Persona:
     if not isinstance(line_ids, list) or not line_ids:
         raise RowError("wrong_shape", f"{what}: line_ids is {str(line_ids)[:80]!r}; expected line numbers")
     if unknown := [line_id for line_id in line_ids if type(line_id) is not int or line_id not in context.line_ids]:
-        raise RowError("unknown_line", f"{what} cites {unknown[:5]}; the context's lines are {', '.join(map(str, context.line_ids))}")
+        raise RowError("unknown_line", f"{what} cites {unknown[:5]}; the context has lines 1 to {max(context.line_ids, default=0)}")
 
     def texts(key: str, min_count: int) -> tuple[str, ...]:
         if not isinstance(value[key], list):

@@ -109,7 +109,7 @@ def test_an_unknown_line_is_asked_for_again_with_the_reason(make_crew: Make) -> 
     personas = asyncio.run(plan(make_context(), make_crew(engine, "v2_free")))
     assert [persona.name for persona in personas] == ["cheese expert", "pets expert", "sweets expert"]
     first, second = ("".join(message.text for message in request.messages) for request in engine.calls)
-    assert "cites [9]; the context's lines are 1, 2, 3" in second
+    assert "cites [9]; the context has lines 1 to 3" in second
     assert "refused" not in first
 
 
