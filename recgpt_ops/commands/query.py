@@ -9,7 +9,6 @@ import typer
 
 from recgpt_ops.commands.options import FormatOption, WarehouseOption, existing_warehouse, settings_for
 from recgpt_ops.commands.output import render_rows
-from recgpt_ops.errors import UsageError
 
 EXAMPLE = 'Example: recgpt query "select user_id, rank, tag from intent_tags order by 1, 2"'
 
@@ -21,15 +20,8 @@ def query(
 ) -> None:
     """Reads the warehouse by SQL (DuckDB). Night tables show all visible nights, with ds and method as columns; nothing is written."""
     opened = existing_warehouse(settings_for(warehouse))
-    import duckdb
+    from recgpt_ops.delta.sql import connect, fetch_select
 
-    from recgpt_ops.delta.sql import connect
-
-    connection = connect(opened)
-    try:
-        found = connection.execute(sql)
-        columns = [column[0] for column in found.description or []]
-        rows = [dict(zip(columns, values, strict=True)) for values in found.fetchall()]
-    except duckdb.Error as error:
-        raise UsageError(" ".join(str(error).split())) from None
+    columns, values = fetch_select(connect(opened), sql)
+    rows = [dict(zip(columns, row, strict=True)) for row in values]
     sys.stdout.write(render_rows(rows, columns, form=form))

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pyarrow as pa
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from recgpt_ops.errors import NightError, RecgptError, UsageError
@@ -40,7 +41,7 @@ def storage_errno(error: BaseException) -> int | None:
 
 @contextmanager
 def told_plainly(where: str, *, root: str = "") -> Iterator[None]:
-    """Turns what storage raises into our errors: full, read-only or forbidden is UsageError, the rest NightError.
+    """Turns what storage and its files raise into our errors: full, read-only or forbidden is UsageError, the rest NightError.
 
     `where` names table and partition. Commit conflicts pass as they are, because the caller reads the marker and decides.
     """
@@ -48,7 +49,7 @@ def told_plainly(where: str, *, root: str = "") -> Iterator[None]:
         yield
     except (RecgptError, CommitFailedError):
         raise
-    except (OSError, DeltaError) as error:
+    except (OSError, DeltaError, pa.ArrowException) as error:
         number = storage_errno(error)
         if number is not None:
             place = root or getattr(error, "filename", None) or "the warehouse"

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from typing import Any
 
 import duckdb
 
@@ -97,8 +98,8 @@ def shown_files(connection: duckdb.DuckDBPyConnection, warehouse: Warehouse, nam
     return generation_files(warehouse, name, publish_id={publish_id for (publish_id,) in named})
 
 
-def run_select(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.DuckDBPyConnection:
-    """Runs one SELECT; anything else, and a wrong name, is a UsageError in one line with the nearest right name."""
+def fetch_select(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Column names and rows of one SELECT; anything else, and a wrong name, is a UsageError in one line with the nearest right name."""
     try:
         statements = connection.extract_statements(sql)
     except duckdb.Error as error:
@@ -106,7 +107,8 @@ def run_select(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.DuckDB
     if len(statements) != 1 or statements[0].type not in READING:
         raise UsageError(f"query: expected one SELECT, got {statement_names(statements)}; the warehouse is read-only here")
     try:
-        return connection.execute(statements[0])
+        found = connection.execute(statements[0])
+        return [column[0] for column in found.description or []], found.fetchall()
     except duckdb.Error as error:
         raise UsageError(f"query: {first_line(error)}{suggestion(connection, str(error))}") from None
 

@@ -348,3 +348,12 @@ def test_staged_files_are_held_to_what_the_commit_says_of_them(warehouse, rows):
     ):
         with pytest.raises(NightError, match=told):
             commits.verify_parts(contract, [wrong], root, publish_id="p1")
+
+
+def test_a_staged_file_that_is_cut_short_is_told_in_one_line(warehouse, rows):
+    directory = stage(warehouse, "intent_tags", rows("intent_tags", {"tag": "secret"}))
+    (file,) = directory.iterdir()
+    file.write_bytes(file.read_bytes()[:-20])
+    with pytest.raises(NightError, match="intent_tags_v1, 2017-10-30: storage failed with Arrow") as raised:
+        publish_files(warehouse, "intent_tags", directory, publish_id="p1", scopes=[DS], fence=1, input_digest="i")
+    assert "secret" not in str(raised.value)

@@ -7,7 +7,7 @@ import pytest
 from recgpt_ops.delta import checks
 from recgpt_ops.delta.pointer import move_pointer
 from recgpt_ops.delta.records import append_records
-from recgpt_ops.delta.sql import connect, run_select
+from recgpt_ops.delta.sql import connect, fetch_select
 from recgpt_ops.errors import UsageError
 from recgpt_ops.tables import all_contracts
 from tests.unit.delta.conftest import DS
@@ -34,15 +34,13 @@ def show(warehouse):
 
 
 def query(warehouse, sql: str) -> list[tuple]:
-    return run_select(connect(warehouse), sql).fetchall()
+    return fetch_select(connect(warehouse), sql)[1]
 
 
 def test_every_table_can_be_queried_before_anything_was_made(warehouse):
     connection = connect(warehouse)
     for name, contract in all_contracts().items():
-        found = run_select(connection, f"SELECT * FROM {name}")
-        assert [column[0] for column in found.description] == list(contract.column_names)
-        assert found.fetchall() == []
+        assert fetch_select(connection, f"SELECT * FROM {name}") == (list(contract.column_names), [])
 
 
 def test_rows_are_seen_when_the_pointer_names_their_generation_and_not_before(warehouse, rows, publish, show):
