@@ -46,7 +46,7 @@ def run(arguments: list[str]) -> int:
         try:
             codes.append(app(args=arguments or ["--help"], standalone_mode=False) or 0)
         except TyperException as error:
-            raise UsageError(f"{error.format_message()} See --help.") from error
+            raise UsageError(f"{error.format_message().rstrip('.')}. See --help.") from error
 
     try:
         return with_exit_code("recgpt", invoke) or codes[0]

@@ -26,7 +26,7 @@ def airflow_environment(home: Path) -> dict[str, str]:
         "AIRFLOW_HOME": str(home),
         "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-        "AIRFLOW__LOGGING__LOGGING_LEVEL": "WARNING",  # INFO is 200 lines a night that say nothing about the night
+        "AIRFLOW__LOGGING__LOGGING_LEVEL": "ERROR",  # INFO is 200 lines a night, WARNING one a second while a retry waits
         "AIRFLOW__OPENLINEAGE__DISABLED": "True",
     }
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from recgpt_ops.commands.options import FormatOption, WarehouseOption, existing_warehouse, settings_for
+from recgpt_ops.commands.options import FormatOption, WarehouseOption, as_option, existing_warehouse, settings_for
 from recgpt_ops.errors import InputsChangedError, UsageError
 from recgpt_ops.recipes import load_recipe
 
@@ -51,13 +51,14 @@ def night(
     asked = Asked(users, tuple(user or ()))
     found = standing(opened, settings, ds=checked, scenario=settings.night.scenario, methods=methods, asked=asked)
     if found.is_done and not rebuild:
-        sys.stdout.write(done_text(checked, found))
+        sys.stdout.write(done_text(checked, found, as_option(warehouse)))
         return
     if found.changed and not rebuild:
-        raise InputsChangedError(changed_text(checked, found))
+        raise InputsChangedError(changed_text(checked, found, as_option(warehouse)))
     why = "rebuild" if rebuild and found.visible else found.why
     order = NightOrder(checked, settings.night.scenario, tuple(methods), asked.users, asked.user_ids, why)
-    write_summary(opened, run_night(opened, settings, order), checked, form=form)
+    result = run_night(opened, settings, order)
+    write_summary(opened, result, checked, form=form, option=as_option(warehouse))
 
 
 def checked_ds(text: str) -> str:
@@ -70,7 +71,7 @@ def checked_ds(text: str) -> str:
         raise UsageError(f"--ds: {error}") from None
 
 
-def done_text(ds: str, found: Standing) -> str:
+def done_text(ds: str, found: Standing, option: str) -> str:
     """What is said when there is nothing to do."""
     lines = [
         f"The night of {ds} by {method} is done: generation {row['publish_id']}, published {row['published_at']:%Y-%m-%d %H:%M} UTC."
@@ -80,16 +81,16 @@ def done_text(ds: str, found: Standing) -> str:
         [
             *lines,
             "Nothing was computed and nothing was written. Next:",
-            f"  recgpt query \"select user_id, rank, tag from intent_tags where ds = '{ds}' order by 1, 2\"",
-            f"  recgpt status --ds {ds}",
-            f"  recgpt night --ds {ds} --users N      N more than before: computes the new users only",
-            f"  recgpt night --ds {ds} --rebuild      computes the night again, from the recorded answers",
+            f"  recgpt query \"select user_id, rank, tag from intent_tags where ds = '{ds}' order by 1, 2\"{option}",
+            f"  recgpt status --ds {ds}{option}",
+            f"  recgpt night --ds {ds} --users N{option}      with N above the users there are: computes the new ones only",
+            f"  recgpt night --ds {ds} --rebuild{option}      computes the night again, from the recorded answers",
             "",
         ]
     )
 
 
-def changed_text(ds: str, found: Standing) -> str:
+def changed_text(ds: str, found: Standing, option: str) -> str:
     """What changed since the night was made, by name, with both digests."""
     told = [
         f"{method}: {', '.join(names)} changed; made from {found.visible[method]['input_digest']}, now {found.versions[method].digest}"
@@ -97,5 +98,5 @@ def changed_text(ds: str, found: Standing) -> str:
     ]
     return (
         f"the night of {ds} is done, but was made from other inputs than there are now ({'; '.join(told)}); "
-        f"to make it again: recgpt night --ds {ds} --rebuild"
+        f"to make it again: recgpt night --ds {ds} --rebuild{option}"
     )

@@ -7,19 +7,21 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
+from recgpt_ops.commands.memory_watch import MemoryWatch
 from recgpt_ops.delta.records import read_rows
 from recgpt_ops.delta.warehouse import Warehouse
 from recgpt_ops.errors import NightError, UsageError
 from recgpt_ops.ids import publish_id_of
-from recgpt_ops.llm.cluster import local_head
+from recgpt_ops.llm.cluster import head_status, local_head
 from recgpt_ops.progress import LIVE_SECONDS, STAGES, NightProgress, ProgressLine, read_steps
 from recgpt_ops.runs import progress_path
 from recgpt_ops.settings import Settings
@@ -38,8 +40,15 @@ class NightOrder:
     why: str
 
 
-def run_night(warehouse: Warehouse, settings: Settings, order: NightOrder) -> str:
-    """Runs the DAGs of one night to their end and returns the publish_id; NightError or UsageError says why it failed."""
+class NightResult(NamedTuple):
+    """A night that succeeded. `peak_mb`: most memory of all its processes together, by stage; empty where nothing was seen."""
+
+    publish_id: str
+    peak_mb: dict[str, float]
+
+
+def run_night(warehouse: Warehouse, settings: Settings, order: NightOrder) -> NightResult:
+    """Runs the DAGs of one night to their end; NightError or UsageError says why it failed."""
     run_id = f"recgpt__{order.ds}__{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
     publish_id = publish_id_of(run_id)
     log = Path(warehouse.root) / "_airflow" / "nights" / f"{publish_id}.log"
@@ -47,13 +56,33 @@ def run_night(warehouse: Warehouse, settings: Settings, order: NightOrder) -> st
     progress = NightProgress(started=time.time(), seconds=seconds_of_nights(warehouse))
     line = ProgressLine()
     sys.stderr.write(f"Night of {order.ds}, {order.why}: generation {publish_id}, log {log}\n")
-    with log.open("w") as output, interruptible():
-        line.show(progress.line(time.time(), before="starting Ray"), stage="ray")
-        with local_head(settings):
-            code = watch(start(warehouse, order, run_id, output), progress, line, progress_path(warehouse.root, publish_id))
+    with log.open("w") as output, interruptible(), contextlib.ExitStack() as stack:
+        with shown_meanwhile(line, progress, "starting Ray"):
+            stack.enter_context(local_head(settings))
+        memory = MemoryWatch(head_status(settings).pid)
+        child = start(warehouse, order, run_id, output)
+        code = watch(child, progress, line, memory, reports=progress_path(warehouse.root, publish_id))
     if code != 0:
         raise failure(order.ds, code, log)
-    return publish_id
+    return NightResult(publish_id, memory.peak_mb)
+
+
+@contextlib.contextmanager
+def shown_meanwhile(line: ProgressLine, progress: NightProgress, before: str) -> Iterator[None]:
+    """Shows progress beside something that blocks, such as the 10 to 40 seconds that a Ray head takes to start."""
+    is_over = threading.Event()
+
+    def show() -> None:
+        while not is_over.wait(LIVE_SECONDS):
+            line.show(progress.line(time.time(), before=before), stage=before)
+
+    thread = threading.Thread(target=show)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
 
 
 def start(warehouse: Warehouse, order: NightOrder, run_id: str, output: TextIO) -> subprocess.Popen[bytes]:
@@ -76,7 +105,7 @@ def night_environment() -> dict[str, str]:
     return environment
 
 
-def watch(child: subprocess.Popen[bytes], progress: NightProgress, line: ProgressLine, reports: Path) -> int:
+def watch(child: subprocess.Popen[bytes], progress: NightProgress, line: ProgressLine, memory: MemoryWatch, *, reports: Path) -> int:
     """Shows the night's progress until it ends; returns its exit code. An interruption ends the night first."""
     offset = 0
     try:
@@ -84,6 +113,7 @@ def watch(child: subprocess.Popen[bytes], progress: NightProgress, line: Progres
             code = child.poll()
             steps, offset = read_steps(reports, offset)
             progress.add(steps)
+            memory.look(progress.stage)
             line.show(progress.line(time.time(), before="starting Airflow"), stage=progress.stage or "airflow")
             if code is not None:
                 return code

@@ -10,36 +10,37 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from recgpt_ops.commands.night_run import NightResult
 from recgpt_ops.commands.options import Format
 from recgpt_ops.commands.output import plain, render_rows
 from recgpt_ops.delta.records import read_rows
 from recgpt_ops.delta.warehouse import Warehouse
 from recgpt_ops.progress import STAGES, clock
 
-STAGE_COLUMNS = ("stage", "seconds", "rows_in", "rows_out", "quarantined", "calls_made", "calls_reused", "peak_mb")
+STAGE_COLUMNS = ("stage", "seconds", "rows_in", "rows_out", "quarantined", "calls_made", "calls_reused", "job_peak_mb", "all_peak_mb")
 TOKENS = ("prompt_tokens", "cached_tokens", "computed_tokens", "completion_tokens", "whitespace_waste_tokens")
 SHOWN_USERS = 20
 
 
-def write_summary(warehouse: Warehouse, publish_id: str, ds: str, *, form: Format) -> None:
-    """Writes the summary of one generation: for people, or as one JSON object; csv holds the stages."""
-    stages = stage_figures(warehouse, publish_id)
-    tags = tags_by_user(warehouse, publish_id)
+def write_summary(warehouse: Warehouse, result: NightResult, ds: str, *, form: Format, option: str) -> None:
+    """Writes the summary of a night: for people, or as one JSON object; csv holds the stages. `option` names the warehouse."""
+    stages = [{**row, "all_peak_mb": result.peak_mb.get(row["stage"])} for row in done_stages(warehouse, result.publish_id)]
+    tags = tags_by_user(warehouse, result.publish_id)
     tokens, loads = token_account(stages), engine_loads(stages)
     quarantined = quarantine_reasons(warehouse, ds, stages)
     if form == "csv":
         sys.stdout.write(render_rows([figures(row) for row in stages], STAGE_COLUMNS, form="csv"))
     elif form == "json":
         told = {
-            "ds": ds, "publish_id": publish_id, "stages": [figures(row) for row in stages], "tokens": tokens, "engine_loads": loads,
+            "ds": ds, "publish_id": result.publish_id, "stages": [figures(row) for row in stages], "tokens": tokens, "engine_loads": loads,
             "quarantined": quarantined, "tags": tags,
         }  # fmt: skip
         sys.stdout.write(json.dumps(plain(told), ensure_ascii=False, indent=1) + "\n")
     else:
-        sys.stdout.write(summary_text(warehouse, ds, stages, tags, tokens=tokens, loads=loads, quarantined=quarantined))
+        sys.stdout.write(summary_text(warehouse, ds, stages, tags, tokens=tokens, loads=loads, quarantined=quarantined, option=option))
 
 
-def stage_figures(warehouse: Warehouse, publish_id: str) -> list[dict[str, Any]]:
+def done_stages(warehouse: Warehouse, publish_id: str) -> list[dict[str, Any]]:
     """The `done` row of each stage of one generation, in the order of the night."""
     rows = read_rows(warehouse, "nights", where=(pc.field("publish_id") == publish_id) & (pc.field("state") == "done"))
     return sorted(rows, key=lambda row: STAGES.index(row["stage"]) if row["stage"] in STAGES else len(STAGES))
@@ -55,7 +56,8 @@ def figures(row: Mapping[str, Any]) -> dict[str, Any]:
         "quarantined": row["quarantined_count"],
         "calls_made": row["calls_made"],
         "calls_reused": row["calls_reused"],
-        "peak_mb": round(row["peak_memory_mb"]),
+        "job_peak_mb": round(row["peak_memory_mb"]),
+        "all_peak_mb": None if row["all_peak_mb"] is None else round(row["all_peak_mb"]),
     }
 
 
@@ -63,7 +65,7 @@ def token_account(stages: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     """Tokens of all stages, by kind; from the account that each stage with calls puts into its detail."""
     total: Counter[str] = Counter()
     for row in stages:
-        account = json.loads(row["detail"]).get("tokens", {})
+        account = json.loads(row["detail"]).get("account", {})
         total.update({name: int(account.get(name, 0)) for name in TOKENS})
     return {name: total[name] for name in TOKENS}
 
@@ -83,7 +85,9 @@ def quarantine_reasons(warehouse: Warehouse, ds: str, stages: Sequence[Mapping[s
 
 def tags_by_user(warehouse: Warehouse, publish_id: str) -> list[dict[str, Any]]:
     """Method, user and the user's tags of this generation, by rank."""
-    rows = read_rows(warehouse, "intent_tags", columns=["method", "user_id", "rank", "tag"], where=pc.field("publish_id") == publish_id)
+    rows: list[dict[str, Any]] = read_rows(
+        warehouse, "intent_tags", columns=["method", "user_id", "rank", "tag"], where=pc.field("publish_id") == publish_id
+    )
     tags: dict[tuple[str, str], list[str]] = {}
     for row in sorted(rows, key=lambda row: (row["method"], row["user_id"], row["rank"])):
         tags.setdefault((row["method"], row["user_id"]), []).append(row["tag"])
@@ -99,26 +103,29 @@ def summary_text(
     tokens: Mapping[str, int],
     loads: int,
     quarantined: Mapping[str, int],
+    option: str,
 ) -> str:
     """The summary for people."""
     shown = [{**row, "tags": ", ".join(row["tags"])} for row in tags[:SHOWN_USERS]]
     more = f"... and {len(tags) - SHOWN_USERS} more users\n" if len(tags) > SHOWN_USERS else ""
     held_back = ", ".join(f"{name} {count}" for name, count in quarantined.items()) or "nothing"
     seconds = clock(sum(row["seconds"] for row in stages))
+    peak = max((row["all_peak_mb"] or row["peak_memory_mb"] for row in stages), default=0.0)
     waste = f", {tokens['whitespace_waste_tokens']:,} of them white space" if tokens["whitespace_waste_tokens"] else ""
     return "\n".join(
         [
             render_rows([figures(row) for row in stages], STAGE_COLUMNS, form="table"),
-            f"Stages took {seconds} together. Engine loads: {loads}. Quarantined: {held_back}.",
+            f"Stages took {seconds} together and at most {peak:,.0f} MB of memory, all processes counted. Engine loads: {loads}.",
+            f"Quarantined: {held_back}.",
             f"Tokens: {tokens['prompt_tokens']:,} submitted, {tokens['cached_tokens']:,} of them from the prefix cache, "
             f"{tokens['computed_tokens']:,} computed; {tokens['completion_tokens']:,} written{waste}.",
             "",
             render_rows(shown, ("method", "user_id", "tags"), form="table") + more,
             f"The tables are in {warehouse.root}, one folder each. Next:",
-            f"  recgpt query \"select * from intent_tags where ds = '{ds}' order by user_id, rank\"",
-            f"  recgpt query \"select user_id, text from user_contexts where ds = '{ds}' limit 1\"     what the model read",
-            f"  recgpt query \"select * from candidate_items where ds = '{ds}' limit 20\"",
-            f"  recgpt status --ds {ds}",
+            f"  recgpt query \"select * from intent_tags where ds = '{ds}' order by user_id, rank\"{option}",
+            f"  recgpt query \"select user_id, text from user_contexts where ds = '{ds}' limit 1\"{option}     what the model read",
+            f"  recgpt query \"select * from candidate_items where ds = '{ds}' limit 20\"{option}",
+            f"  recgpt status --ds {ds}{option}",
             "",
         ]
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -30,3 +31,8 @@ def existing_warehouse(settings: Settings) -> Warehouse:
     from recgpt_ops.delta.warehouse import open_warehouse  # loads Arrow and delta-rs, which `--help` does not need
 
     return open_warehouse(settings.warehouse)
+
+
+def as_option(warehouse: str | None) -> str:
+    """The option as it was given, for the commands that are suggested next; nothing where the setting decides."""
+    return "" if warehouse is None else f" --warehouse {shlex.quote(warehouse)}"

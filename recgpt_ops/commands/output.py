@@ -40,10 +40,10 @@ def render_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> s
         numeric = any(isinstance(row[name], int | float) and not isinstance(row[name], bool) for row in rows)
         table.add_column(name, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text("" if row[name] is None else visible(text_of(row[name]))) for name in columns))
+        table.add_row(*(Text("" if row[name] is None else visible(text_of(short(row[name])))) for name in columns))
     buffer = io.StringIO()
     Console(file=buffer, width=None if sys.stdout.isatty() else WIDE, color_system=None).print(table)
-    return "\n".join(line.rstrip() for line in buffer.getvalue().strip("\n").splitlines()) + "\n"
+    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines() if line.strip()) + "\n"
 
 
 def plain(value: Any) -> Any:
@@ -66,6 +66,11 @@ def text_of(value: Any) -> str:
     if isinstance(value, Mapping | list | tuple):
         return json.dumps(plain(value), ensure_ascii=False)
     return str(plain(value))
+
+
+def short(value: Any) -> Any:
+    """A time to the second, as people read it; anything else as it is."""
+    return f"{value:%Y-%m-%d %H:%M:%S}" if isinstance(value, datetime) else value
 
 
 def visible(text: str) -> str:

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import pytest
+
+from recgpt_ops import nights
+from recgpt_ops.delta.pointer import claim_attempt, visible_publications
+from recgpt_ops.delta.reading import read_rows
+from recgpt_ops.errors import NightError, UsageError
+from recgpt_ops.ids import user_order
+from recgpt_ops.nights import Asked, asked_users, check_ds, input_version, standing
+from tests.unit.cli.conftest import DS, add_audience, add_events, add_tags, begin, publish
+
+NOBODY = Asked(None, ())
+BY_HASH = sorted(["u1", "u2", "u3"], key=user_order)
+
+
+def stand(warehouse, settings, asked=NOBODY):
+    return standing(warehouse, settings, ds=DS, scenario="default", methods=["v2"], asked=asked)
+
+
+def test_a_night_that_never_ran_is_to_be_run(warehouse, settings):
+    found = stand(warehouse, settings)
+    assert (found.is_done, found.why, found.changed) == (False, "night", {})
+
+
+def test_a_done_night_is_done_for_the_policy_and_for_everyone_in_it(done, settings):
+    assert stand(done, settings).is_done
+    assert stand(done, settings, Asked(None, ("u1", "u2"))).is_done
+
+
+def test_users_who_are_not_in_it_make_it_a_night_of_more_users(done, settings):
+    found = stand(done, settings, Asked(None, ("u1", "u3")))
+    assert (found.is_done, found.why, found.missing) == (False, "more_users", {"v2": ("u3",)})
+
+
+@pytest.mark.parametrize("import_id_and_day", [("late", DS), ("other", "2017-10-01")])
+def test_case_015_an_import_into_the_nights_past_is_told_by_the_feeds_name(done, settings, import_id_and_day):
+    add_events(done, *import_id_and_day)
+    found = stand(done, settings)
+    assert (found.is_done, found.changed) == (False, {"v2": ["feed behavior_events"]})
+
+
+def test_an_import_of_later_days_changes_nothing(done, settings):
+    add_events(done, "tomorrow", "2017-10-31")
+    assert stand(done, settings).is_done
+
+
+def test_case_014_a_changed_prompt_is_a_changed_input(done, settings, monkeypatch, tmp_path):
+    (tmp_path / "planner_v1.en.jinja").write_text("other words")
+    monkeypatch.setattr(nights, "PROMPTS", tmp_path)
+    assert stand(done, settings).changed == {"v2": ["prompts"]}
+
+
+def test_smallest_hashes_and_named_users_make_up_who_is_asked_for(warehouse):
+    assert asked_users(warehouse, DS, NOBODY) == ()
+    assert asked_users(warehouse, DS, Asked(2, ())) == tuple(BY_HASH[:2])
+    assert asked_users(warehouse, DS, Asked(1, (BY_HASH[2],))) == (BY_HASH[2], BY_HASH[0])
+    assert asked_users(warehouse, DS, Asked(99, ())) == tuple(BY_HASH)
+
+
+def test_an_unknown_user_is_told(warehouse):
+    with pytest.raises(UsageError, match="no profile as of 2017-10-30 for 'nobody'"):
+        asked_users(warehouse, DS, Asked(None, ("u1", "nobody")))
+
+
+@pytest.mark.parametrize(("ds", "is_fine"), [("2017-10-29", True), (DS, True), ("2017-10-28", False), ("2017-10-31", False)])
+def test_a_day_outside_of_the_events_is_refused_with_the_days_there_are(warehouse, ds, is_fine):
+    if is_fine:
+        check_ds(warehouse, ds)
+    else:
+        with pytest.raises(UsageError, match=f"ds={ds} has no data: .* from 2017-10-29 to 2017-10-30"):
+            check_ds(warehouse, ds)
+
+
+def test_publishing_shows_the_generation_as_it_is_when_nobody_failed(done, settings):
+    [row] = read_rows(done, "publications")
+    assert (row["publish_id"], row["fence"], row["why"], row["published_by"]) == ("p1", 1, "night", "run-1")
+    assert row["input_digest"] == input_version(done, settings, ds=DS, method="v2").digest
+
+
+def test_a_user_without_a_result_is_shown_as_failed_and_the_others_keep_their_rows(warehouse, settings):
+    begin(warehouse, settings, "p1")
+    add_audience(warehouse, "p1", u1="computed", u2="computed", u3="carried")
+    add_tags(warehouse, "p1", "u1")
+    counts = publish(warehouse, settings, "p1")
+    shown = visible_publications(warehouse)[DS, "default", "v2"]["publish_id"]
+    rows = {row["user_id"]: (row["status"], row["made_by"]) for row in read_rows(warehouse, "night_users") if row["publish_id"] == shown}
+    assert shown != "p1"
+    assert rows == {"u1": ("computed", "p1"), "u2": ("failed", "p1"), "u3": ("carried", "p0")}
+    assert (counts.counts_in, counts.counts_out, counts.detail["failed_users"]) == (3, 2, {"v2": 1})
+
+
+def test_publishing_again_writes_nothing(done, settings):
+    publish(done, settings, "p1")
+    assert len(read_rows(done, "publications")) == 1
+
+
+def test_an_older_attempt_does_not_overwrite_a_newer_one(done, settings):
+    for _ in range(3):
+        claim_attempt(done, ds=DS, scenario="default", method="v2")
+    begin(done, settings, "p3", attempt=3)
+    add_audience(done, "p3", attempt=3, u1="computed")
+    add_tags(done, "p3", "u1")
+    publish(done, settings, "p3", attempt=3)
+    begin(done, settings, "p2", attempt=2)
+    add_audience(done, "p2", attempt=2, u1="computed")
+    add_tags(done, "p2", "u1")
+    with pytest.raises(NightError, match="attempt 2 comes after a newer one"):
+        publish(done, settings, "p2", attempt=2)
+    assert visible_publications(done)[DS, "default", "v2"]["publish_id"] == "p3"
+
+
+def test_a_generation_without_its_first_stage_is_not_published(warehouse, settings):
+    with pytest.raises(NightError, match="no finished night_users of generation p9"):
+        publish(warehouse, settings, "p9")
+
+
+def test_the_version_of_a_night_is_that_of_its_beginning(warehouse, settings):
+    """An import that lands while the night runs must not look as if the night had read it."""
+    begin(warehouse, settings, "p1")
+    add_audience(warehouse, "p1", u1="computed")
+    add_tags(warehouse, "p1", "u1")
+    add_events(warehouse, "meanwhile", DS)
+    publish(warehouse, settings, "p1")
+    assert stand(warehouse, settings).changed == {"v2": ["feed behavior_events"]}
