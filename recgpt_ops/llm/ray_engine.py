@@ -27,6 +27,7 @@ from recgpt_ops.llm.identity import vllm_identity
 from recgpt_ops.llm.models import model_directory
 from recgpt_ops.llm.requests import Answer, EngineIdentity, Request, check_request
 from recgpt_ops.settings import Engine as EngineSettings
+from recgpt_ops.settings import Ray as RaySettings
 
 NAME_PREFIX = "recgpt-engine-"
 NAMESPACE_PREFIX = "recgpt-"
@@ -245,3 +246,17 @@ def stop_engines(namespace: str) -> int:
     for name in engines:
         ray.kill(ray.get_actor(name, namespace=namespace))
     return len(engines)
+
+
+def release_engines(settings: RaySettings, *, warehouse_root: str, run: str) -> int:
+    """Ends a run's engines on a local head that stays (`engine up`): another run loads its own, and both do not fit a small machine.
+
+    Called by a process that is not connected to Ray. On a cluster they end themselves when idle.
+    """
+    if settings.address:
+        return 0
+    ray.init(address=f"127.0.0.1:{settings.port}", log_to_driver=False)
+    try:
+        return stop_engines(engine_namespace(warehouse_root, run))
+    finally:
+        ray.shutdown()

@@ -183,3 +183,10 @@ def test_case_004_an_engine_that_is_killed_under_way_is_replaced_and_every_reque
     assert not [each for each in after if isinstance(each, RowError | Exception)]
     assert [each.text.startswith(first.text) for first, each in zip(before, after, strict=True)] == [True] * 4
     assert running.engine.loads == 2
+
+
+def test_a_run_s_engines_are_ended_by_its_namespace_and_no_other(running: Running) -> None:
+    from recgpt_ops.llm.ray_engine import engine_namespace, stop_engines
+
+    assert stop_engines(engine_namespace(running.warehouse, "p2")) == 0
+    assert stop_engines(engine_namespace(running.warehouse, "p1")) == 1
