@@ -2,6 +2,8 @@
 
     python -m jobs.spark.behavior_events --warehouse W --source complete-journey [--path DIR]
     python -m jobs.spark.behavior_events --warehouse W --mapping events.yaml events.csv [--arrived-ds 2017-10-30]
+
+Prints the counts, which add up, and progress on stderr; importing again adds nothing.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 python -m jobs.spark.items --warehouse W --source complete-journey [--path DIR]
 python -m jobs.spark.items --warehouse W --mapping items.yaml items.csv [--arrived-ds 2017-10-30]
+
+Prints the counts, which add up, and progress on stderr; importing again adds nothing.
 """
 
 from __future__ import annotations

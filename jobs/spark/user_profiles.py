@@ -2,6 +2,8 @@
 
     python -m jobs.spark.user_profiles --warehouse W --source complete-journey [--path DIR]
     python -m jobs.spark.user_profiles --warehouse W --mapping profiles.yaml profiles.csv [--arrived-ds 2017-10-30]
+
+Prints the counts, which add up, and progress on stderr; importing again adds nothing.
 """
 
 from __future__ import annotations

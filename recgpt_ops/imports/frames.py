@@ -8,14 +8,17 @@ Two steps, each written as Parquet because nothing else keeps a DataFrame from b
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from recgpt_ops.delta.faults import storage_errno
 from recgpt_ops.ids import NULL, SEPARATOR
 from recgpt_ops.imports.landing import META, Landed
 from recgpt_ops.imports.reading import Reading, read_batches, spark_ddl
@@ -148,7 +151,13 @@ def write_parquet(frame: DataFrame, directory: Path) -> None:
 
     A frame without rows leaves a file too: the embedded engine writes none, and what is read back from nothing has no columns.
     """
-    frame.write.mode("overwrite").parquet(str(directory))
+    try:
+        frame.write.mode("overwrite").parquet(str(directory))
+    except PySparkException as error:
+        number = storage_errno(error)
+        if number is None:
+            raise
+        raise OSError(number, os.strerror(number), str(directory)) from None  # its text may hold rows
     if not any(directory.glob("*.parquet")):
         directory.mkdir(parents=True, exist_ok=True)
         pq.write_table(frame.limit(0).toArrow(), directory / "part-empty.parquet")

@@ -25,6 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from recgpt_ops.delta.certificates import certificates
+from recgpt_ops.delta.faults import told_plainly
 from recgpt_ops.delta.generations import publish_files, stage_directory
 from recgpt_ops.delta.quarantine import QuarantineRow, quarantine_rows
 from recgpt_ops.delta.warehouse import Warehouse, fix_identity, open_warehouse, read_identity
@@ -195,9 +196,10 @@ def refuse_other_identity(warehouse: Warehouse, *, zone: str, locale: str) -> No
 def staging_folder(warehouse: Warehouse, source: str) -> Iterator[Path]:
     """A folder for what this import works on; it is gone afterwards, however the import ended."""
     folder = Path(warehouse.root) / "_staging" / "imports" / f"{source}-{os.getpid()}-{time.time_ns()}"
-    folder.mkdir(parents=True)
     try:
-        yield folder
+        with told_plainly(f"import of {source}", root=warehouse.root):
+            folder.mkdir(parents=True)
+            yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 
 from recgpt_ops.errors import UsageError
-from recgpt_ops.imports.landing import SourceFile
+from recgpt_ops.imports.landing import SourceFile, file_kind
 from recgpt_ops.imports.mapping import ACTIONS, FieldRule, ImportMapping
 
 META = ("file", "line", "raw", "fault", "detail")  # what every landed and every shaped frame begins with
@@ -72,7 +72,7 @@ def folder_files(path: Path | None, *, source: str, names: Mapping[str, Sequence
     missing = []
     for name, files in names.items():
         paths = [root / (file + end) for file in files for root in roots for end in (".csv.gz", ".csv") if (root / (file + end)).is_file()]
-        found[name] = [SourceFile(p.name, p, "csv") for p in paths]
+        found[name] = [SourceFile(p.name, p, file_kind(p)) for p in paths]
         if not paths:
             missing.append(" or ".join(f"{file}.csv.gz" for file in files))
     if missing:
