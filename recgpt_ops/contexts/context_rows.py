@@ -1,7 +1,7 @@
 """One row of user_contexts from one user's entries: lines, signals, groups, text and its token counts. Plain Python.
 
 Today: Tuesday, Oct 31, 2017
-About the user: age: 45-54; household size: 2
+About the user - age: 45-54; household size: 2
 Season: autumn
 Holiday: Halloween (today)
 History, newest first:

@@ -39,7 +39,7 @@ ENGLISH = Words(
         "campaign": "got mailing",
     },
     today="Today: {date}",
-    attributes="About the user: ",
+    attributes="About the user - ",
     history="History, newest first:",
     attribute_separator="; ",
     pair="{name}: {value}",

@@ -60,7 +60,7 @@ def test_a_users_bucket_rows_become_numbered_lines_in_the_users_language(spark, 
     )
     assert rows["a", "v2"].text.splitlines() == [
         "Today: Tuesday, Oct 31, 2017",
-        "About the user: age band: 45-54",
+        "About the user - age band: 45-54",
         "Season: autumn",
         "History, newest first:",
         "1. Oct 30 (got mailing) | campaign 18",
@@ -81,8 +81,8 @@ def test_a_users_bucket_rows_become_numbered_lines_in_the_users_language(spark, 
     ]
     assert [(group.name, group.event_count) for group in rows["a", "v2"].groups] == [("Dairy", 3), ("Bread", 1)]
     assert list(rows["a", "v2"].recent_item_types) == ["Bread", "Milk"]
-    # 5 + 6 + 2 + 3 words above the lines, then 8, 10 and 6.
-    assert rows["a", "v2"].context_tokens == 16 + 8 + 10 + 6
+    # 5 + 7 + 2 + 3 words above the lines, then 8, 10 and 6.
+    assert rows["a", "v2"].context_tokens == 17 + 8 + 10 + 6
     assert (rows["a", "v2"].situation_id, rows["b", "v2"].situation_id) == ("s1", "s2")
 
 
@@ -108,7 +108,7 @@ def test_case_001_one_user_without_room_for_a_line_is_told_and_the_others_are_ma
     assert failed == {
         ("u37", "v2"): (
             "context_too_long",
-            "attributes and signals take 74 tokens and leave no room for a line; the budget is 50 tokens",
+            "attributes and signals take 75 tokens and leave no room for a line; the budget is 50 tokens",
         )
     }
 

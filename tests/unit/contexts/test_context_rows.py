@@ -36,14 +36,14 @@ def test_a_context_reads_from_the_day_and_the_user_to_numbered_lines():
     row = context(history([entry("2017-10-28", "apples", (2017, 10, 28)), entry("2017-08", "soap", (2017, 8, 3))]))
     assert row["text"].splitlines() == [
         "Today: Tuesday, Oct 31, 2017",
-        "About the user: age: 45-54",
+        "About the user - age: 45-54",
         "Season: autumn",
         "History, newest first:",
         "1. Oct 28 (bought) | apples",
         "2. Aug 2017 (bought) | soap",
     ]
-    # Words: 5 + 5 + 2 + 3 + 6 + 6.
-    assert (row["context_tokens"], row["budget_tokens"], row["cut_line_count"]) == (27, 60, 0)
+    # Words: 5 + 6 + 2 + 3 + 6 + 6.
+    assert (row["context_tokens"], row["budget_tokens"], row["cut_line_count"]) == (28, 60, 0)
     # One plain line an entry: "Oct 28 (bought) | apples" has 5 words.
     assert row["plain_tokens"] == 10
     assert row["lines"][1] == {
@@ -65,7 +65,7 @@ def test_a_text_longer_than_its_pieces_loses_items_until_it_fits():
         return [len(text.split()) + (5 if "History" in text and "1." in text else 0) for text in texts]
 
     items = [entry("2017-10-28", f"i{n}", (2017, 10, 28)) for n in range(3)]
-    shape = SHAPE._replace(budget_tokens=15 + 8 + 5)  # header 15; "1. Oct 28 (bought) | i0; i1; i2" 8 by words
+    shape = SHAPE._replace(budget_tokens=16 + 8 + 5)  # header 16; "1. Oct 28 (bought) | i0; i1; i2" 8 by words
     row = context(history(items), shape=shape, tokens_of=merging_words)
     assert row["context_tokens"] <= row["budget_tokens"]
     assert row["cut_item_count"] == 3 - len(row["lines"][0]["item_ids"])
@@ -73,7 +73,7 @@ def test_a_text_longer_than_its_pieces_loses_items_until_it_fits():
 
 def test_case_001_attributes_that_leave_no_room_are_told_with_limit_and_measured_length():
     user = history([entry("2017-10-28", "apples", (2017, 10, 28))], attributes=[("note", "word " * 80)])
-    with pytest.raises(RowError, match=r"attributes and signals take 94 tokens .* the budget is 60 tokens") as caught:
+    with pytest.raises(RowError, match=r"attributes and signals take 95 tokens .* the budget is 60 tokens") as caught:
         context(user)
     assert caught.value.reason == "context_too_long"
 
@@ -116,7 +116,7 @@ def test_a_group_whose_lines_were_all_cut_is_left_out_because_nothing_could_be_c
         entry("2017-10-28", "cola", (2017, 10, 28), category="Drinks"),
         entry("2017-10-01", "pen", (2017, 10, 1), category="Paper", count=9),
     ]
-    row = context(history(entries), shape=SHAPE._replace(budget_tokens=15 + 6))
+    row = context(history(entries), shape=SHAPE._replace(budget_tokens=16 + 6))
     assert [group["name"] for group in row["groups"]] == ["Drinks"]
     assert (row["cut_line_count"], row["cut_item_count"]) == (1, 1)
 
