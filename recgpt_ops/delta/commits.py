@@ -20,7 +20,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from recgpt_ops.delta.faults import told_plainly
 from recgpt_ops.delta.schemas import arrow_schema
-from recgpt_ops.delta.staging import PARTITION_VALUE, PartFile
+from recgpt_ops.delta.staging import PARTITION_VALUE, PartFile, remove_parts, write_parts
 from recgpt_ops.delta.warehouse import Warehouse
 from recgpt_ops.errors import NightError, RecgptError
 from recgpt_ops.tables import Contract
@@ -96,6 +96,28 @@ def add_files(delta: DeltaTable, contract: Contract, parts: Sequence[PartFile], 
     )
 
 
+def append_rows(warehouse: Warehouse, contract: Contract, delta: DeltaTable, rows: pa.Table, *, properties: CommitProperties) -> None:
+    """Appends a few rows of a record table in one commit on this very handle. Whoever gets an error knows that nothing landed.
+
+    The file is written by Arrow: delta-rs prints a stack trace of its own when the disk is full.
+    """
+    root = Path(warehouse.path(contract.name))
+    with told_plainly(contract.table_id, root=str(root)):
+        parts = write_parts(contract, [rows], root, publish_id="records")
+        try:
+            add_files(delta, contract, parts, properties)
+        except BaseException:
+            if not is_committed(warehouse.open(contract.name), parts):
+                remove_parts(root, parts)
+                raise
+
+
+def is_committed(delta: DeltaTable, parts: Sequence[PartFile]) -> bool:
+    """Whether the first of these files is in the table; all of them are in one commit."""
+    root = Path(delta.table_uri.removeprefix("file://"))
+    return bool(parts) and root / parts[0].path in {Path(uri.removeprefix("file://")) for uri in delta.file_uris()}
+
+
 def confirm_landed(
     delta: DeltaTable, contract: Contract, parts: Sequence[PartFile], landed: Sequence[str], *, scopes: Sequence[str], publish_id: str
 ) -> bool:
@@ -106,11 +128,7 @@ def confirm_landed(
             f"{contract.table_id}: generation {publish_id} was committed for {len(landed)} of {len(scopes)} scopes, "
             f"{missing[0]} is not there; start a new generation with --rebuild"
         )
-    if not parts:
-        return False
-    root = Path(delta.table_uri.removeprefix("file://"))
-    committed = {Path(uri.removeprefix("file://")) for uri in delta.file_uris()}
-    return root / parts[0].path in committed
+    return is_committed(delta, parts)
 
 
 def verify_parts(contract: Contract, parts: Sequence[PartFile], table_root: Path, *, publish_id: str) -> None:

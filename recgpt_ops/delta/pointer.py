@@ -15,9 +15,10 @@ from enum import StrEnum
 
 import pyarrow as pa
 import pyarrow.dataset as pads
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import CommitFailedError
 
+from recgpt_ops.delta.commits import append_rows
 from recgpt_ops.delta.faults import told_plainly
 from recgpt_ops.delta.reading import read_arrow, read_files, table_files
 from recgpt_ops.delta.schemas import arrow_schema
@@ -82,6 +83,7 @@ def move_pointer(
 ) -> Outcome:
     """Makes one generation the visible one. `fence` is the attempt; `fenced` when a newer attempt has published."""
     app = app_id("publish", ds=ds, scenario=scenario, method=method)
+    contract = load_contract("publications")
     create_table(warehouse, "publications")
     row = {
         "ds": ds, "scenario": scenario, "method": method, "fence": fence, "publish_id": publish_id, "input_digest": input_digest,
@@ -93,11 +95,10 @@ def move_pointer(
             return outcome
         previous = newest_row(delta, row)
         complete = {**row, "previous_sha256": None if previous is None else publication_sha256(previous)}
-        table = pa.Table.from_pylist([complete], schema=arrow_schema(load_contract("publications")))
+        table = pa.Table.from_pylist([complete], schema=arrow_schema(contract))
         properties = CommitProperties(app_transactions=[Transaction(app, fence)], custom_metadata={"recgpt.publish_id": publish_id})
         try:
-            with told_plainly(f"publications, ds={ds}, method={method}", root=warehouse.root):
-                write_deltalake(delta, table, mode="append", commit_properties=properties)
+            append_rows(warehouse, contract, delta, table, properties=properties)
             return Outcome.landed
         except (CommitFailedError, RecgptError) as error:
             # An error is no proof that nothing was written: look before trying again.

@@ -12,10 +12,10 @@ from functools import reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import CommitFailedError
 
-from recgpt_ops.delta.faults import told_plainly
+from recgpt_ops.delta.commits import append_rows
 from recgpt_ops.delta.reading import read_arrow, read_files, read_rows, table_files
 from recgpt_ops.delta.schemas import arrow_schema
 from recgpt_ops.delta.warehouse import Warehouse, create_table
@@ -44,7 +44,7 @@ def append_records(warehouse: Warehouse, table: str, rows: Sequence[Mapping[str,
         missing = {key: row for key, row in fresh.items() if key not in present}
         if not missing:
             return 0
-        if append_once(delta, contract, list(missing.values())):
+        if append_once(warehouse, delta, contract, list(missing.values())):
             return len(missing)
     raise NightError(f"{table}: other jobs kept appending for {MAX_TRIES} tries; run it again when fewer run at once")
 
@@ -79,16 +79,15 @@ def present_keys(delta: DeltaTable, contract: Contract, wanted: Mapping[tuple[ob
     return set(zip(*(column.to_pylist() for column in rows.columns), strict=True)) if rows.num_rows else set()
 
 
-def append_once(delta: DeltaTable, contract: Contract, rows: Sequence[Mapping[str, object]]) -> bool:
+def append_once(warehouse: Warehouse, delta: DeltaTable, contract: Contract, rows: Sequence[Mapping[str, object]]) -> bool:
     """One commit on this handle; False when another job appended since it was opened."""
     try:
         table = pa.Table.from_pylist([dict(row) for row in rows], schema=arrow_schema(contract))
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
         raise ContractError(f"{contract.table_id}: {type_fault(contract, rows)}; mend the job that makes it") from None
-    fence = Transaction(APPENDER, delta.version() + 1)
+    properties = CommitProperties(app_transactions=[Transaction(APPENDER, delta.version() + 1)])
     try:
-        with told_plainly(contract.table_id, root=delta.table_uri):
-            write_deltalake(delta, table, mode="append", commit_properties=CommitProperties(app_transactions=[fence]))
+        append_rows(warehouse, contract, delta, table, properties=properties)
     except CommitFailedError:
         return False
     return True

@@ -5,7 +5,7 @@ import threading
 import pytest
 from deltalake.exceptions import DeltaError
 
-from recgpt_ops.delta import pointer
+from recgpt_ops.delta import commits, pointer
 from recgpt_ops.delta.pointer import Outcome, claim_attempt, move_pointer, publication_sha256, visible_publications
 from recgpt_ops.delta.reading import read_rows, visible_publish_ids
 from recgpt_ops.errors import NightError, UsageError
@@ -64,7 +64,7 @@ def test_nights_and_methods_do_not_fence_each_other(warehouse):
 def test_an_older_attempt_that_looked_before_the_newer_published_is_refused_by_the_commit(warehouse, monkeypatch):
     """The older one has read the marker; now the newer one publishes; only then the older one commits, on the handle it looked at."""
     claim_attempt(warehouse, **NIGHT)
-    write, beaten = pointer.write_deltalake, []
+    write, beaten = pointer.append_rows, []
 
     def newer_first(*arguments, **options):
         if not beaten:
@@ -72,14 +72,14 @@ def test_an_older_attempt_that_looked_before_the_newer_published_is_refused_by_t
             assert move(warehouse, 2, "p2") is Outcome.landed
         write(*arguments, **options)
 
-    monkeypatch.setattr(pointer, "write_deltalake", newer_first)
+    monkeypatch.setattr(pointer, "append_rows", newer_first)
     assert move(warehouse, 1, "p1") is Outcome.fenced
     assert [row["publish_id"] for row in read_rows(warehouse, "publications")] == ["p2"]
 
 
 def test_another_night_that_publishes_in_between_stops_nobody(warehouse, monkeypatch):
     claim_attempt(warehouse, **NIGHT)
-    write, between = pointer.write_deltalake, []
+    write, between = pointer.append_rows, []
 
     def other_first(*arguments, **options):
         if not between:
@@ -87,29 +87,29 @@ def test_another_night_that_publishes_in_between_stops_nobody(warehouse, monkeyp
             move(warehouse, 1, "p9", ds="2017-11-01")
         write(*arguments, **options)
 
-    monkeypatch.setattr(pointer, "write_deltalake", other_first)
+    monkeypatch.setattr(pointer, "append_rows", other_first)
     assert move(warehouse, 1, "p1") is Outcome.landed
     assert len(read_rows(warehouse, "publications")) == 2
 
 
 def test_case_068_an_error_after_the_commit_is_read_from_the_marker(warehouse, monkeypatch):
-    write, calls = pointer.write_deltalake, []
+    add_files, calls = commits.add_files, []
 
-    def commit_then_raise(*arguments, **options):
-        calls.append(write(*arguments, **options))
+    def commit_then_raise(*arguments):
+        calls.append(add_files(*arguments))
         raise DeltaError("Invalid table version: 1")
 
-    monkeypatch.setattr(pointer, "write_deltalake", commit_then_raise)
+    monkeypatch.setattr(commits, "add_files", commit_then_raise)
     assert move(warehouse, 1, "p1") is Outcome.landed
     assert (len(calls), len(read_rows(warehouse, "publications"))) == (1, 1)
 
 
 def test_case_068_an_error_before_the_commit_is_an_error(warehouse, monkeypatch):
-    def raise_only(*_, **__):
+    def raise_only(*_):
         raise DeltaError("preview of rows")
 
-    monkeypatch.setattr(pointer, "write_deltalake", raise_only)
-    with pytest.raises(NightError, match="publications, ds=2017-10-30, method=v2: storage failed"):
+    monkeypatch.setattr(commits, "add_files", raise_only)
+    with pytest.raises(NightError, match="publications_v1: storage failed"):
         move(warehouse, 1, "p1")
     assert visible_publications(warehouse) == {}
 

@@ -4,9 +4,9 @@ import threading
 
 import pyarrow.dataset as pads
 import pytest
-from deltalake.exceptions import DeltaError
+from deltalake.exceptions import CommitFailedError, DeltaError
 
-from recgpt_ops.delta import records
+from recgpt_ops.delta import commits
 from recgpt_ops.delta.quarantine import QuarantineRow, quarantine_rows
 from recgpt_ops.delta.records import append_records, read_arrow, read_rows
 from recgpt_ops.delta.schemas import arrow_schema
@@ -94,15 +94,27 @@ def test_an_empty_partition_is_refused(warehouse):
 
 
 def test_a_message_of_the_storage_shows_no_row(warehouse, monkeypatch):
-    def preview(*_, **__):
+    def preview(*_):
         raise DeltaError("1 rows failed validation check. Preview: u_secret")
 
-    monkeypatch.setattr(records, "write_deltalake", preview)
+    monkeypatch.setattr(commits, "add_files", preview)
     with pytest.raises(NightError) as raised:
         append_records(warehouse, "prompts", [prompt("a")])
     assert str(raised.value) == "prompts_v1: storage failed with DeltaError; run `recgpt doctor`, then the stage again"
     assert raised.value.__cause__ is None
     assert raised.value.__suppress_context__
+
+
+def test_case_068_an_append_that_landed_and_then_failed_is_not_done_twice(warehouse, monkeypatch):
+    add_files, calls = commits.add_files, []
+
+    def commit_then_raise(*arguments):
+        calls.append(add_files(*arguments))
+        raise CommitFailedError("version already exists")
+
+    monkeypatch.setattr(commits, "add_files", commit_then_raise)
+    assert append_records(warehouse, "prompts", [prompt("a")]) == 1
+    assert (len(calls), [row["prompt_id"] for row in read_rows(warehouse, "prompts")]) == (1, ["a"])
 
 
 def test_the_same_fault_of_the_same_row_is_one_row_of_quarantine(warehouse):
