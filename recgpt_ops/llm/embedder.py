@@ -20,6 +20,7 @@ from recgpt_ops.llm.vectors import VectorCache
 from recgpt_ops.settings import Embedder as EmbedderSettings
 
 Vectors = npt.NDArray[np.float32]
+WIDTH = 8  # lengths in tokens are rounded up to a multiple of it
 CHUNK = 2048  # texts between two calls of `progress`, and between two writes of the cache
 
 
@@ -32,7 +33,7 @@ class Embedder:
             torch.set_num_threads(threads)
         self.model = SentenceTransformer(str(folder), device="cpu", local_files_only=True, trust_remote_code=False)
         self.batch_size = batch_size
-        self.embedder_hash = hashlib.sha256(f"1\x1f{model_hash(folder)}".encode()).hexdigest()
+        self.embedder_hash = hashlib.sha256(f"2\x1f{batch_size}\x1f{model_hash(folder)}".encode()).hexdigest()
         self.dimensions = int(self.model.get_embedding_dimension() or 0)
         self.cache = None if cache_root is None else VectorCache(cache_root, self.embedder_hash, self.dimensions)
 
@@ -55,11 +56,27 @@ class Embedder:
         return np.stack([vectors[text] for text in texts]) if texts else np.zeros((0, self.dimensions), np.float32)
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Vectors of texts by the model, nothing read or kept."""
-        rows = self.model.encode(
-            list(texts), batch_size=self.batch_size, convert_to_numpy=True, normalize_embeddings=True, show_progress_bar=False
-        )
-        return np.asarray(rows, dtype=np.float32)
+        """Vectors of texts by the model, nothing read or kept; bit by bit the same in whatever company a text comes.
+
+        Sums in a matrix product depend on the shape of the batch, and the last bit of a score decides ties and digests. So a
+        text's batch always has the same shape: `batch_size` rows (filled up with empty ones), as long as its own length asks.
+        """
+        tokenizer = self.model.tokenizer
+        longest = int(self.model.max_seq_length or tokenizer.model_max_length)
+        lengths = [len(ids) for ids in tokenizer(list(texts), truncation=True, max_length=longest)["input_ids"]] if texts else []
+        rows = np.zeros((len(texts), self.dimensions), np.float32)
+        by_width: dict[int, list[int]] = {}
+        for index, length in enumerate(lengths):
+            by_width.setdefault(min(longest, -(-length // WIDTH) * WIDTH), []).append(index)
+        for width, indexes in sorted(by_width.items()):
+            for start in range(0, len(indexes), self.batch_size):
+                some = indexes[start : start + self.batch_size]
+                padded = [texts[index] for index in some] + [""] * (self.batch_size - len(some))
+                features = tokenizer(padded, padding="max_length", truncation=True, max_length=width, return_tensors="pt")
+                with torch.inference_mode():
+                    made = self.model(dict(features))["sentence_embedding"]
+                rows[some] = torch.nn.functional.normalize(made, dim=1)[: len(some)].numpy()
+        return rows
 
 
 def load_embedder(settings: EmbedderSettings, *, models_root: Path | None = None) -> Embedder:

@@ -19,7 +19,7 @@ def ray_session(where: str) -> Iterator[None]:
     """
     try:
         ray.init(address="auto", log_to_driver=False)
-    except ConnectionError as error:
+    except (ConnectionError, RuntimeError) as error:  # nobody listens, or nobody answers
         raise UsageError(f"{where}: no Ray head answers ({str(error).splitlines()[0]}); start one: recgpt engine up") from error
     try:
         yield
