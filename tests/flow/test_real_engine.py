@@ -176,7 +176,7 @@ def test_case_004_an_engine_that_is_killed_under_way_is_replaced_and_every_reque
             await asyncio.sleep(0.2)
             ray.kill(running.engine.actor)
 
-        longer = [replace(each, sampling=Sampling(200)) for each in requests]
+        longer = [replace(each, sampling=Sampling(60)) for each in requests]
         return await asyncio.gather(kill(), *map(running.engine.answer, longer), return_exceptions=True)
 
     after = asyncio.run(run())[1:]
