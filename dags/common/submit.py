@@ -36,8 +36,9 @@ def module_of(job: str) -> str:
 def find_manifest(output: str) -> dict[str, Any] | None:
     """The job's own last word, or None when it did not get that far."""
     for line in reversed(output.splitlines()):
-        if line.startswith(MANIFEST):
-            manifest: dict[str, Any] = json.loads(line.removeprefix(MANIFEST))
+        _, is_found, text = line.partition(MANIFEST)  # not at the start only: stderr without a line break may stand before it
+        if is_found:
+            manifest: dict[str, Any] = json.loads(text)
             return manifest
     return None
 

@@ -93,7 +93,9 @@ def test_case_094_the_job_is_gone_when_the_task_is_killed(monkeypatch, tmp_path)
 def test_case_094_the_job_is_gone_when_the_worker_is_killed_at_once(tmp_path):
     """SIGKILL leaves the worker no time for anything; the job also ignores the polite request."""
     pid_file = tmp_path / "pid"
-    job = f"import os, signal, time; signal.signal(15, signal.SIG_IGN); open({str(pid_file)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+    job = (
+        f"import os, signal, time; signal.signal(15, signal.SIG_IGN); open({str(pid_file)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+    )
     worker = (
         "import subprocess, sys, time;"
         f"subprocess.Popen([sys.executable, '-m', 'dags.common.guard', sys.executable, '-c', {job!r}], stdin=subprocess.PIPE);"

@@ -31,7 +31,7 @@ def test_values_that_json_does_not_know_are_written_as_text():
 def test_a_table_has_a_heading_and_a_line_a_row():
     lines = [line.rstrip() for line in render_rows(ROWS, ("tag", "score"), form="table").splitlines()]
     assert lines[0].split() == ["tag", "score"]
-    assert lines[2:] == [" red wine                  0.25", ' say "cheese", please   0.333333']
+    assert lines[2:] == [" red wine                   0.25", ' say "cheese", please   0.333333']
 
 
 def test_nothing_is_a_heading_alone_or_an_empty_list():
