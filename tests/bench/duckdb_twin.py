@@ -78,7 +78,7 @@ with running as (
   select t.*, row_number() over w as number, sum(c.tokens + 3) over w as total from told t join counted c using (line)
   window w as (partition by user_id order by newest desc, line rows unbounded preceding))
 select user_id, 'History, newest first:' || string_agg(chr(10) || number || '. ' || line, '' order by number) as text
-from running where total <= {BUDGET_TOKENS} group by user_id
+from running where total <= {BUDGET_TOKENS} or number = 1 group by user_id
 """
 
 
