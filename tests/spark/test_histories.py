@@ -104,7 +104,7 @@ def write_crowd(path, *, users, busy_events):
 
 @pytest.mark.slow
 def test_case_076_one_user_with_500000_events_is_cut_before_anything_is_collected(spark, tmp_path):
-    users, busy_events = (1_000, 50_000) if IS_JVM else (10_000, 500_000)
+    users, busy_events = (200, 10_000) if IS_JVM else (10_000, 500_000)
 
     def stage_seconds(busy):
         path = str(tmp_path / f"events_{busy}.parquet")
