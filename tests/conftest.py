@@ -37,5 +37,4 @@ def jvm_session() -> SparkSession:
             pytest.fail(reason)
         pytest.skip(reason)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false").config("spark.driver.memory", "1g")
-    return with_fixed_conf(builder.getOrCreate(), shuffle_partitions=2)
+    return with_fixed_conf(SparkSession.builder.remote("local[2]").getOrCreate(), shuffle_partitions=2)
