@@ -16,6 +16,8 @@ from recgpt_ops.commands import engine, importing, night, query, status
 from recgpt_ops.doctor import run_doctor
 from recgpt_ops.errors import UsageError
 
+INTERRUPTED = 130
+
 app = typer.Typer(
     name="recgpt",
     help="Nightly recommendations made by language models, as a batch pipeline.",
@@ -49,13 +51,15 @@ def run(arguments: list[str]) -> int:
             raise UsageError(f"{error.format_message().rstrip('.')}. See --help.") from error
 
     try:
-        return with_exit_code("recgpt", invoke) or codes[0]
+        code = with_exit_code("recgpt", invoke) or codes[0]
     except (KeyboardInterrupt, Abort):
-        sys.stderr.write("recgpt: stopped; what had been published before stays as it was\n")
-        return 130
+        code = INTERRUPTED
     except BrokenPipeError:  # `recgpt query ... | head`
         sys.stderr.close()
         return 0
+    if code == INTERRUPTED:  # typer itself turns Ctrl-C inside a command into this code
+        sys.stderr.write("recgpt: stopped; what had been published before stays as it was\n")
+    return code
 
 
 if __name__ == "__main__":

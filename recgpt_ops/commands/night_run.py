@@ -127,12 +127,12 @@ def watch(child: subprocess.Popen[bytes], progress: NightProgress, line: Progres
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """SIGTERM and a closed terminal end a night like Ctrl-C does: with everything that it started."""
+    """Ctrl-C (also where a shell made it be ignored), SIGTERM and a closed terminal end a night with everything that it started."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:

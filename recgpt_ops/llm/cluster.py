@@ -84,9 +84,14 @@ def start_head(settings: Settings) -> Head:
         end_process(home)  # a head that runs but does not answer is of no use
         refuse_busy_ports(ray)
         for _ in range(MOST_STARTS):
-            if wait_until_up(ray, launch(ray, home)):
+            is_up = False
+            try:
+                is_up = wait_until_up(ray, launch(ray, home))
+            finally:  # also when Ctrl-C comes meanwhile: nobody else would end it
+                if not is_up:
+                    end_process(home)
+            if is_up:
                 return Head(job_address(ray), started_here=True)
-            end_process(home)
     said = (home / "head.log").read_text(errors="replace").strip().splitlines()
     raise UsageError(f"the local Ray head did not start: {said[-1] if said else 'it said nothing'}; see {home / 'head.log'}")
 
