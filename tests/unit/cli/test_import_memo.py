@@ -35,6 +35,13 @@ def test_an_import_that_landed_is_recalled_with_every_row_already_there(warehous
     assert recall(warehouse, "f2") is None
 
 
+def test_an_import_that_brought_nothing_new_is_recalled_too(warehouse):
+    certify(warehouse)
+    again = ImportReport("shop", (TableReport("items", "i2", 8, 0, 8),), 2.0, 100)
+    remember(warehouse, "f1", again)
+    assert recall(warehouse, "f1").tables == again.tables
+
+
 def test_a_memo_without_its_certificate_counts_for_nothing(warehouse):
     remember(warehouse, "f1", REPORT)
     assert recall(warehouse, "f1") is None
