@@ -71,8 +71,8 @@ class NightProgress:
                 self.stage, self.stage_started = step.stage, step.at
             if step.what == step.stage and step.total == 1 and step.done == 1:
                 self.ended.add(step.stage)
-            if self.step is None or (step.stage, step.what) != (self.step.stage, self.step.what):
-                self.what_started = step
+            if self.what_started is None or (step.stage, step.total) != (self.what_started.stage, self.what_started.total):
+                self.what_started = step  # the same stage counting towards the same total is one thing, whatever else its text tells
             self.step = step
 
     def seconds_left(self, now: float) -> float:

@@ -100,10 +100,9 @@ def run_shards(run: NightRun, plans: Sequence[ShardPlan], stage: dict[str, Path]
             ready, waiting = ray.wait(waiting, timeout=POLL_SECONDS)
             waited, users_done, calls_done = ray.get(board.total.remote())
             if calls_done:
-                report_progress(run, "users", users_done, users)
-                report_progress(run, "model calls", calls_done, calls)
+                report_progress(run, f"{users_done} of {users} users, model calls", calls_done, calls)
             else:
-                report_progress(run, "seconds until the engine is loaded", int(waited), None)
+                report_progress(run, "loading the engine, seconds so far", int(waited), None)
             for part in ray.get(ready):
                 summary += part
     return summary
