@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from recgpt_ops.contexts.buckets import days_before
 from recgpt_ops.contexts.context_rows import ContextShape
@@ -20,7 +19,7 @@ from recgpt_ops.delta.generations import publish_files, stage_directory
 from recgpt_ops.delta.quarantine import QuarantineRow, quarantine_rows
 from recgpt_ops.delta.reading import read_generation
 from recgpt_ops.errors import ContractError
-from recgpt_ops.llm.models import model_directory
+from recgpt_ops.llm.engine import tokenizer_directory
 from recgpt_ops.recipes import load_recipe
 from recgpt_ops.runs import NightRun, StageCounts, run_stage
 from recgpt_ops.spark import spark_session
@@ -34,8 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def work(run: NightRun, counts: StageCounts) -> None:
     """One stage of the night."""
     recipes = {method: load_recipe(method, engine=run.settings.engine) for method in run.methods}
-    model_dir = model_directory(run.settings.engine.model, models_root=Path(run.warehouse.root) / "_models")
-    counts.input_digest = feeds_version(run.warehouse, run.ds, *(recipes[method].digest for method in sorted(recipes)), model_dir.name)
+    tokenizer_dir = tokenizer_directory(run.settings, run.warehouse.root)
+    counts.input_digest = feeds_version(run.warehouse, run.ds, *(recipes[method].digest for method in sorted(recipes)), tokenizer_dir.name)
     session = spark_session(run.settings.spark)
     writer = ContextWriter(
         ds=run.ds,
@@ -43,7 +42,7 @@ def work(run: NightRun, counts: StageCounts) -> None:
         scenario=run.scenario,
         publish_id=run.publish_id,
         zone=run.warehouse.zone,
-        tokenizer_dir=str(model_dir),
+        tokenizer_dir=str(tokenizer_dir),
         shapes={
             method: ContextShape(
                 recipe.context_budget_tokens, recipe.group_count, recipe.types_per_group, recipe.group_days, recipe.recent_days
@@ -55,11 +54,8 @@ def work(run: NightRun, counts: StageCounts) -> None:
     stage = stage_directory(run.warehouse, TABLE, run.publish_id)
     audience = computed_users(session, run.warehouse, run.ds, run.publish_id)
     staged = stage_contexts(session, run.warehouse, audience, writer, stage)
-    counts.counts_in, counts.counts_out, counts.quarantined_count = (
-        staged.row_count,
-        staged.row_count - len(staged.failed),
-        len(staged.failed),
-    )
+    counts.counts_in, counts.quarantined_count = staged.row_count, len(staged.failed)
+    counts.counts_out = staged.row_count - len(staged.failed)
     quarantine_contexts(run, staged.failed)
     if len(staged.failed) > run.settings.quarantine.stage_max_ratio * staged.row_count:
         shutil.rmtree(stage, ignore_errors=True)

@@ -166,11 +166,11 @@ def measure_ours(root: str, ds: str, users: int) -> dict[str, object]:
 
 def tokenizer_dir() -> str:
     """The tokenizer of the demo's model."""
-    from recgpt_ops.llm.models import model_directory
+    from recgpt_ops.llm.engine import tokenizer_directory
     from recgpt_ops.settings import load_settings
 
     settings = load_settings()
-    return str(model_directory(settings.engine.model, models_root=Path(settings.warehouse).absolute() / "_models"))
+    return str(tokenizer_directory(settings, str(Path(settings.warehouse).absolute())))
 
 
 if __name__ == "__main__":
