@@ -58,7 +58,9 @@ def run_night(warehouse: Warehouse, settings: Settings, order: NightOrder) -> Ni
     sys.stderr.write(f"Night of {order.ds}, {order.why}: generation {publish_id}, log {log}\n")
     with log.open("w") as output, interruptible(), contextlib.ExitStack() as stack:
         with shown_meanwhile(line, progress, "starting Ray"):
-            stack.enter_context(local_head(settings))
+            head = stack.enter_context(local_head(settings))
+        if not head.started_here:
+            stack.callback(end_engines, settings, warehouse.root, publish_id)
         memory = MemoryWatch(head_status(settings).pid)
         child = start(warehouse, order, run_id, output)
         code = watch(child, progress, line, memory, reports=progress_path(warehouse.root, publish_id))
@@ -83,6 +85,17 @@ def shown_meanwhile(line: ProgressLine, progress: NightProgress, before: str) ->
     finally:
         is_over.set()
         thread.join()
+
+
+def end_engines(settings: Settings, warehouse_root: str, run: str) -> None:
+    """Ends the engines that this night loaded on a head that stays; one that cannot be reached any more has ended or ends when idle."""
+    if settings.ray.address or settings.engine.kind != "vllm":
+        return
+    os.environ["RAY_AUTH_MODE"] = "disabled"  # as on the head
+    from recgpt_ops.llm.ray_engine import release_engines  # Ray takes seconds to import
+
+    with contextlib.suppress(ConnectionError, RuntimeError):
+        release_engines(settings.ray, warehouse_root=warehouse_root, run=run)
 
 
 def start(warehouse: Warehouse, order: NightOrder, run_id: str, output: TextIO) -> subprocess.Popen[bytes]:

@@ -11,9 +11,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import itertools
+import logging
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -244,18 +246,17 @@ def stop_engines(namespace: str) -> int:
     names = [actor["name"] for actor in ray.util.list_named_actors(all_namespaces=True) if actor["namespace"] == namespace]
     engines = [name for name in names if name.startswith(NAME_PREFIX)]
     for name in engines:
-        ray.kill(ray.get_actor(name, namespace=namespace))
+        with suppress(ValueError):  # it was idle and has ended itself since
+            ray.kill(ray.get_actor(name, namespace=namespace))
     return len(engines)
 
 
 def release_engines(settings: RaySettings, *, warehouse_root: str, run: str) -> int:
     """Ends a run's engines on a local head that stays (`engine up`): another run loads its own, and both do not fit a small machine.
 
-    Called by a process that is not connected to Ray. On a cluster they end themselves when idle.
+    Called by a process that is not connected to Ray.
     """
-    if settings.address:
-        return 0
-    ray.init(address=f"127.0.0.1:{settings.port}", log_to_driver=False)
+    ray.init(address=f"127.0.0.1:{settings.port}", log_to_driver=False, logging_level=logging.ERROR)
     try:
         return stop_engines(engine_namespace(warehouse_root, run))
     finally:
