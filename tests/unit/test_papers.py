@@ -8,11 +8,19 @@ import pytest
 
 from recgpt_ops.tables import ROOT
 
-ROWS = re.findall(r"^\|.*\| `([^`]+)` \| `([^`]+)` \|$", (ROOT / "recgpt_ops" / "PAPERS.md").read_text(), re.MULTILINE)
+PAPERS = (ROOT / "recgpt_ops" / "PAPERS.md").read_text()
+ROWS = re.findall(r"^\|.*\| `([^`]+)` \| `([^`]+)` \|$", PAPERS, re.MULTILINE)
 
 
 def test_every_idea_has_a_row() -> None:
-    assert len(ROWS) == 18
+    table = [line for line in PAPERS.splitlines() if line.startswith("| ")]
+    assert len(ROWS) == len(table) - 2 == 18  # without the heading and its rule
+
+
+def test_code_stands_in_the_package_and_tests_are_tests() -> None:
+    for code, test in ROWS:
+        assert code.startswith("recgpt_ops/"), code
+        assert re.fullmatch(r"tests/.*/test_\w+\.py:test_\w+", test), test
 
 
 @pytest.mark.parametrize("place", [place for row in ROWS for place in row])
