@@ -51,6 +51,34 @@ OPTIONAL = {
 ATTRIBUTE = "attributes."  # a profile's attribute `age` is mapped as `attributes.age`
 TOP_KEYS = ("source", "table", "time_zone", "columns", "actions")
 COLUMN_KEYS = ("column", "format", "map", "default", "on_bad")
+PLAIN_TAGS = ("tag:yaml.org,2002:null", "tag:yaml.org,2002:merge")
+
+
+class Letters(yaml.SafeLoader):
+    """YAML in which a scalar is the letters that stand there: `NO` is Norway, `007` no seven, `12:30` a time. Nothing is still None.
+
+    `repeated` tells the keys that stand twice in one place, of which YAML would take the last in silence.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.repeated: list[str] = []
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """The same mapping, its repeated keys noted."""
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in seen:
+                    self.repeated.append(f"the key {key.value!r} stands twice in one place (line {key.start_mark.line + 1}); leave one out")
+                seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+Letters.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in known if tag in PLAIN_TAGS]
+    for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
 
 
 @dataclass(frozen=True)
@@ -106,12 +134,13 @@ def nearest(name: object, names: Sequence[str]) -> str:
 def load_mapping(path: Path, table: str) -> ImportMapping:
     """The mapping in a YAML file for `table` (events, items or profiles); ConfigError tells every fault."""
     try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+        loader = Letters(path.read_text(encoding="utf-8"))
+        raw = loader.get_single_data()
     except OSError as error:
         raise UsageError(f"{path}: the mapping cannot be read: {error.strerror}; check the path") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(path.name, [f"is no YAML: {' '.join(str(error).split())}"]) from error
-    faults: list[str] = []
+    faults = loader.repeated
     mapping = parse_mapping(raw, table, faults)
     if faults or mapping is None:
         raise ConfigError(path.name, faults)
@@ -128,12 +157,12 @@ def parse_mapping(raw: Any, table: str, faults: list[str]) -> ImportMapping | No
     if not isinstance(source, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", source):
         faults.append(f"source is {source!r}; expected a short name such as own-shop")
     named = raw.get("table")
-    if named not in TABLES:
+    if not isinstance(named, str) or named not in TABLES:
         faults.append(f"table is {named!r}; {nearest(named, list(TABLES))}")
     elif named != table:
         faults.append(f"table is {named!r}, but the command imports {table!r}; name the mapping of {table}, or import {named}")
     zone = raw.get("time_zone")
-    if zone not in available_timezones():
+    if not isinstance(zone, str) or zone not in available_timezones():
         faults.append(
             f"time_zone is {zone!r}; {nearest(zone, sorted(available_timezones())) if zone else 'expected a name such as Europe/Berlin'}"
         )
@@ -157,7 +186,8 @@ def parse_mapping(raw: Any, table: str, faults: list[str]) -> ImportMapping | No
     if faults:
         return None
     mapping = ImportMapping(str(source), contract, str(zone), str(zone), tuple(rules), actions)
-    faults += [fault for rule in rules if (fault := constant_fault(mapping, rule))]
+    for rule in rules:
+        faults += constant_faults(mapping, rule)
     return mapping
 
 
@@ -176,8 +206,8 @@ def parse_actions(raw: Any, contract: str, faults: list[str]) -> dict[str, str]:
 
 
 def plain(value: Any) -> str:
-    """A YAML scalar as the text that stands in a file: a bare `yes` or `1` in a mapping means these letters."""
-    return {True: "true", False: "false"}.get(value, str(value)) if isinstance(value, bool) else str(value)
+    """A YAML scalar as the text that stands in a file. A key that is `null` means these letters."""
+    return "null" if value is None else str(value)
 
 
 def parse_rule(name: str, spec: Any, faults: list[str]) -> FieldRule | None:
@@ -193,10 +223,19 @@ def parse_rule(name: str, spec: Any, faults: list[str]) -> FieldRule | None:
     source, default, format_, translate = spec.get("column"), spec.get("default"), spec.get("format"), spec.get("map") or {}
     if source is None and default is None:
         faults.append(f"{where} names neither a column nor a default; name one")
-    if spec.get("on_bad", "quarantine") not in {"quarantine", "drop"}:
+    faults += [
+        f"{where}.{key} is {spec[key]!r}; expected one value"
+        for key in ("column", "format", "default")
+        if isinstance(spec.get(key), list | dict)
+    ]
+    if spec.get("on_bad", "quarantine") not in ("quarantine", "drop"):
         faults.append(f"{where}.on_bad is {spec['on_bad']!r}; expected quarantine or drop")
     if not isinstance(translate, dict):
         faults.append(f"{where}.map is {translate!r}; expected source value: value")
+    else:
+        faults += [
+            f"{where}.map.{key} is {v!r}; expected one value" for key, v in translate.items() if v is None or isinstance(v, list | dict)
+        ]
     if format_ is not None:
         faults += [f"{where}.{fault}" for fault in format_faults(name, str(format_))]
     if len(faults) > before:
@@ -212,20 +251,40 @@ def parse_rule(name: str, spec: Any, faults: list[str]) -> FieldRule | None:
 
 
 def format_faults(name: str, format_: str) -> list[str]:
-    """What is wrong with a time format."""
+    """What is wrong with a time format; found now, because it would put every row into quarantine, or under a wrong day."""
     if name != "event_at" and not name.endswith("_ds"):
         return ["format only means something for times and dates; leave it out"]
-    if format_ not in EPOCH_FORMATS and not re.search(r"%[YyGcxs].*%|%[cxs]|%.*%[Yy]", format_):
-        return [f"format is {format_!r}; expected a strptime pattern such as %d.%m.%Y %H:%M, or {' or '.join(EPOCH_FORMATS)}"]
-    return []
+    if format_ in EPOCH_FORMATS:
+        return []
+    wanted = f"a strptime pattern such as %d.%m.%Y %H:%M, or {' or '.join(EPOCH_FORMATS)}"
+    letters = set(re.findall(r"%(.)", format_.replace("%%", "")))
+    try:
+        datetime.strptime("", format_)
+    except re.error:
+        return [f"format is {format_!r}, which has the same part twice; expected {wanted}"]
+    except ValueError as error:
+        if "does not match" not in str(error):
+            return [f"format is {format_!r} ({error}); expected {wanted}"]
+    if "Z" in letters:  # strptime reads a zone's name and forgets it
+        return [f"format is {format_!r}; %Z cannot be read, write %z for an offset or leave the zone to time_zone"]
+    return [] if tells_a_day(letters) else [f"format is {format_!r}, which does not tell year, month and day; expected {wanted}"]
 
 
-def constant_fault(mapping: ImportMapping, rule: FieldRule) -> str | None:
-    """A default that could never be read would put every row into quarantine: told when the mapping is loaded."""
-    if rule.default is None:
-        return None
-    value = constant(mapping, rule, now=datetime.now(UTC))
-    return f"columns.{rule.column}.default: {value.detail}" if isinstance(value, Fault) else None
+def tells_a_day(letters: set[str]) -> bool:
+    """Whether the letters of a strptime pattern make up a whole date: strptime takes 1900-01-01 for what is not there."""
+    by_month = bool(letters & set("mbB")) and "d" in letters
+    by_week = bool(letters & set("UW")) and bool(letters & set("aAwu"))
+    in_year = bool(letters & set("yY")) and (by_month or by_week or "j" in letters)
+    return in_year or bool(letters & set("cx")) or (letters >= {"G", "V"} and bool(letters & set("aAwu")))
+
+
+def constant_faults(mapping: ImportMapping, rule: FieldRule) -> list[str]:
+    """Defaults and targets of `map` that could never be read would put their rows into quarantine: told when the mapping is loaded."""
+    now = datetime.now(UTC)
+    read = reader_of(mapping, rule, now=now)
+    told = {f"map.{key}": read(text.strip()) for key, text in rule.map.items() if text.strip()}
+    told["default"] = constant(mapping, rule, now=now)
+    return [f"columns.{rule.column}.{place}: {value.detail}" for place, value in told.items() if isinstance(value, Fault)]
 
 
 def constant(mapping: ImportMapping, rule: FieldRule, *, now: datetime) -> Any:

@@ -72,8 +72,8 @@ def test_all_faults_are_told_at_once_with_the_nearest_names() -> None:
         ({"actions": {}}, "actions is {}; expected source value: contract value"),
         (
             {"columns": {"user_id": "a", "action": "b", "event_at": {"column": "c", "format": "yyyy-MM-dd"}}},
-            "columns.event_at.format is 'yyyy-MM-dd'; expected a strptime pattern such as %d.%m.%Y %H:%M, "
-            "or epoch_seconds or epoch_milliseconds",
+            "columns.event_at.format is 'yyyy-MM-dd', which does not tell year, month and day; expected a strptime pattern such as "
+            "%d.%m.%Y %H:%M, or epoch_seconds or epoch_milliseconds",
         ),
         (
             {"columns": {"user_id": "a", "action": "b", "event_at": "c", "currency": {"default": "Euro"}}},
@@ -87,6 +87,85 @@ def test_all_faults_are_told_at_once_with_the_nearest_names() -> None:
 )
 def test_a_fault_says_what_was_expected(change: dict[str, Any], fault: str) -> None:
     assert faults_of(events(**change)) == [fault]
+
+
+@pytest.mark.parametrize(
+    ("format_", "told"),
+    [
+        ("%d.%m.%Q %Y", "'Q' is a bad directive"),
+        ("%d.%m.%Y %", "stray %"),
+        ("%d.%d.%Y", "the same part twice"),
+        ("%m.%Y", "does not tell year, month and day"),
+        ("%H:%M %d.%m.", "does not tell year, month and day"),
+        ("%%Y-%%m-%%d", "does not tell year, month and day"),
+        ("%Y-%m-%d %H:%M %Z", "%Z cannot be read, write %z"),
+    ],
+)
+def test_a_format_that_could_read_no_row_or_a_wrong_day_is_told_at_once(format_: str, told: str) -> None:
+    columns = {"user_id": "a", "action": "b", "event_at": {"column": "c", "format": format_}}
+    (fault,) = faults_of(events(columns=columns))
+    assert fault.startswith("columns.event_at.format is ")
+    assert told in fault
+
+
+@pytest.mark.parametrize("format_", ["%Y%j", "%G-W%V-%u", "%c", "%d %b %y %I:%M %p", "%Y-%m-%dT%H:%M:%S%z", "%d%%%m%%%Y", "epoch_seconds"])
+def test_a_format_that_tells_a_day_is_fine(format_: str) -> None:
+    assert faults_of(events(columns={"user_id": "a", "action": "b", "event_at": {"column": "c", "format": format_}})) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"table": ["events"]}, "table is ['events']; "),
+        ({"time_zone": ["UTC"]}, "time_zone is ['UTC']; "),
+        ({"actions": {"buy": ["purchase"]}}, "actions.buy is ['purchase']; "),
+        ({"columns": {"currency": {"column": ["a"]}}}, "columns.currency.column is ['a']; expected one value"),
+        ({"columns": {"currency": {"default": {"a": "b"}}}}, "columns.currency.default is {'a': 'b'}; expected one value"),
+        (
+            {"columns": {"currency": {"column": "a", "on_bad": ["drop"]}}},
+            "columns.currency.on_bad is ['drop']; expected quarantine or drop",
+        ),
+        ({"columns": {"currency": {"column": "a", "map": {"x": ["EUR"]}}}}, "columns.currency.map.x is ['EUR']; expected one value"),
+        (
+            {"columns": {"currency": {"column": "a", "map": {"x": "eur"}}}},
+            "columns.currency.map.x: expected a currency such as USD, got 'eur'",
+        ),
+        ({"columns": {"action": {"column": "a", "map": {"x": "teleport"}}}}, "columns.action.map.x: expected one of click, "),
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_told_and_never_a_stack_trace(change: dict[str, Any], fault: str) -> None:
+    if "columns" in change:
+        change = {"columns": events()["columns"] | change["columns"]}
+    (told,) = faults_of(events(**change))
+    assert told.startswith(fault)
+
+
+def test_the_letters_of_a_mapping_are_what_stands_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "profiles.yaml"
+    path.write_text(
+        "source: 2024-01\ntable: profiles\ntime_zone: UTC\ncolumns:\n  user_id: 007\n  locale: {default: en-GB}\n"
+        "  region: {column: yes, map: {no: NO, 1_0: SE, 12:30: DK, null: FI}}\n"
+    )
+    mapping = load_mapping(path, "profiles")
+    assert mapping.source == "2024-01"
+    assert mapping.fields[0].source == "007"
+    assert mapping.fields[2] == FieldRule("region", "yes", map={"no": "NO", "1_0": "SE", "12:30": "DK", "null": "FI"})
+
+
+def test_a_key_that_stands_twice_is_told_with_its_line_among_the_other_faults(tmp_path: Path) -> None:
+    path = tmp_path / "events.yaml"
+    path.write_text(
+        "source: shop\ntable: events\ntime_zone: Mars\nsource: mall\n"
+        "columns: {user_id: a, action: b, event_at: c}\nactions:\n  buy: purchase\n  buy: cart\n"
+    )
+    with pytest.raises(ConfigError) as told:
+        load_mapping(path, "events")
+    assert told.value.faults[:2] == [
+        "the key 'source' stands twice in one place (line 4); leave one out",
+        "the key 'buy' stands twice in one place (line 8); leave one out",
+    ]
+    assert told.value.faults[2].startswith("time_zone is 'Mars'")
+    assert len(told.value.faults) == 3
 
 
 @pytest.mark.parametrize("raw", [None, [], "text", 7])
