@@ -24,7 +24,6 @@ Grade = Literal["fail", "warn"]
 Rule = Literal["not_null", "unique", "in_set", "between", "matches", "length_between", "row_count_between"]
 
 SCALARS = frozenset({"string", "int", "long", "double", "boolean", "timestamp"})
-NIGHT_KEY = ("ds", "scenario")  # `method` too, but for environment_signals
 
 
 class Column(NamedTuple):

@@ -9,7 +9,6 @@ class Tag(StrEnum):
     """How often, with which engine, and for whom."""
 
     DAILY = "daily"
-    WEEKLY = "weekly"
     SPARK = "spark"  # runs Spark jobs
     RAY = "ray"  # runs Ray jobs, makes model calls
     CONTEXTS = "contexts"

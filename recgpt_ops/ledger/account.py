@@ -30,15 +30,3 @@ class TokenAccount:
     def as_dict(self) -> dict[str, float]:
         """All counts by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    def summary(self) -> str:
-        """One line for the end of a stage."""
-        line = (
-            f"{self.calls_made} calls made, {self.calls_reused} from the ledger; "
-            f"{self.prompt_tokens:,} prompt tokens ({self.cached_tokens:,} from the prefix cache), {self.completion_tokens:,} written"
-        )
-        if self.calls_refused:
-            line += f"; {self.calls_refused} answers refused"
-        if self.whitespace_waste_tokens:
-            line += f"; {self.whitespace_waste_tokens:,} wasted on white space"
-        return line
