@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NotRequired, TypedDict, Unpack
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -45,13 +46,13 @@ class Generation:
 
     contract: Contract
     publish_id: str
-    scopes: tuple[str, ...]
+    scopes: Sequence[str]
     fence: int | None
     input_digest: str
-    arrived_cut_ds: str | None
-    quarantined_count: int
-    calls_made: int
-    calls_reused: int
+    arrived_cut_ds: str | None = None
+    quarantined_count: int = 0
+    calls_made: int = 0
+    calls_reused: int = 0
 
     @property
     def scope_column(self) -> str:
@@ -59,51 +60,32 @@ class Generation:
         return SCOPE_COLUMNS[self.contract.kind]
 
 
-def publish_files(
-    warehouse: Warehouse,
-    table: str,
-    directory: Path,
-    *,
-    publish_id: str,
-    scopes: Sequence[str],
-    fence: int | None,
-    input_digest: str,
-    arrived_cut_ds: str | None = None,
-    quarantined_count: int = 0,
-    calls_made: int = 0,
-    calls_reused: int = 0,
-) -> list[Certificate]:
+class Terms(TypedDict):
+    """What a job says of the generation it publishes: the fields of `Generation`. `fence` is the night's attempt, None for a feed."""
+
+    publish_id: str
+    scopes: Sequence[str]
+    fence: int | None
+    input_digest: str
+    arrived_cut_ds: NotRequired[str | None]
+    quarantined_count: NotRequired[int]
+    calls_made: NotRequired[int]
+    calls_reused: NotRequired[int]
+
+
+def publish_files(warehouse: Warehouse, table: str, directory: Path, **terms: Unpack[Terms]) -> list[Certificate]:
     """Publishes the Parquet files of a `stage_directory` and removes it; returns one certificate per scope, in the order of `scopes`."""
-    contract = load_contract(table)
-    generation = Generation(
-        contract, publish_id, tuple(scopes), fence, input_digest, arrived_cut_ds, quarantined_count, calls_made, calls_reused
-    )
+    generation = Generation(load_contract(table), **terms)
     try:
-        return publish_batches(warehouse, generation, staged_batches(contract, staged_files(contract, directory)))
+        return publish_batches(warehouse, generation, staged_batches(generation.contract, staged_files(generation.contract, directory)))
     finally:
         shutil.rmtree(directory, ignore_errors=True)  # rows of users must not lie about, published or not
 
 
-def publish_arrow(
-    warehouse: Warehouse,
-    table: str,
-    rows: pa.Table,
-    *,
-    publish_id: str,
-    scopes: Sequence[str],
-    fence: int | None,
-    input_digest: str,
-    arrived_cut_ds: str | None = None,
-    quarantined_count: int = 0,
-    calls_made: int = 0,
-    calls_reused: int = 0,
-) -> list[Certificate]:
+def publish_arrow(warehouse: Warehouse, table: str, rows: pa.Table, **terms: Unpack[Terms]) -> list[Certificate]:
     """`publish_files` for rows in memory."""
-    contract = load_contract(table)
-    generation = Generation(
-        contract, publish_id, tuple(scopes), fence, input_digest, arrived_cut_ds, quarantined_count, calls_made, calls_reused
-    )
-    return publish_batches(warehouse, generation, iter([conform(contract, rows)]))
+    generation = Generation(load_contract(table), **terms)
+    return publish_batches(warehouse, generation, iter([conform(generation.contract, rows)]))
 
 
 def publish_batches(warehouse: Warehouse, generation: Generation, batches: Iterable[pa.Table]) -> list[Certificate]:
