@@ -107,11 +107,3 @@ class DigestPass:
             sums.key_low, sums.key_high = sums.key_low + int(key_low), sums.key_high + int(key_high)
             sums.row_low, sums.row_high = sums.row_low + int(row_low), sums.row_high + int(row_high)
         self.connection.unregister("batch")
-
-
-def table_digests(contract: Contract, rows: pa.Table) -> tuple[str, str]:
-    """(key digest, row digest) of rows in memory, as one scope."""
-    digest_pass = DigestPass(contract, None)
-    digest_pass.add(rows)
-    sums = digest_pass.sums.get("", Sums())
-    return sums.key_digest, sums.row_digest

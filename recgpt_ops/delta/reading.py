@@ -1,4 +1,4 @@
-"""Reading tables by their files: one partition, one generation, the newest generation of each bucket, what is visible.
+"""Reading tables by their files: one partition, one generation, the newest generation of each bucket.
 
 The list of files comes from the Delta log, the rows by Arrow or DuckDB straight from these files. That is lazy, cheap, and leaves the
 process without threads of a foreign file system, which have been seen to abort it at exit.
@@ -20,7 +20,6 @@ from pyarrow.fs import LocalFileSystem
 from recgpt_ops.delta.faults import told_plainly
 from recgpt_ops.delta.schemas import arrow_schema, empty_table
 from recgpt_ops.delta.warehouse import Warehouse
-from recgpt_ops.errors import NightError
 from recgpt_ops.tables import Contract, load_contract
 
 
@@ -138,29 +137,3 @@ def state_files(warehouse: Warehouse, table: str, generations: Mapping[str, str]
     """The files of the given generations, `state_generations`' result or a part of it."""
     files = generation_files(warehouse, table, bucket=generations.keys(), publish_id=set(generations.values()))
     return [file for file in files if generations[file.partition["bucket"]] == file.partition["publish_id"]]
-
-
-def visible_publish_ids(warehouse: Warehouse) -> dict[tuple[str, str, str], str]:
-    """(ds, scenario, method) -> the generation of night_users that readers see: the row of the highest fence."""
-    rows = read_arrow(warehouse, "publications", columns=["ds", "scenario", "method", "fence", "publish_id"]).sort_by("fence")
-    return {(row["ds"], row["scenario"], row["method"]): row["publish_id"] for row in rows.to_pylist()}
-
-
-def visible_night_users(warehouse: Warehouse, ds: str, scenario: str, method: str) -> pa.Table | None:
-    """The audience that readers see for one night and method; None when that night was never published."""
-    publish_id = visible_publish_ids(warehouse).get((ds, scenario, method))
-    if publish_id is None:
-        return None
-    rows = read_generation(warehouse, "night_users", ds=ds, publish_id=publish_id, scenario=scenario, methods=[method])
-    if rows.num_rows == 0 and not has_certificate(warehouse, "night_users", ds, publish_id):
-        raise NightError(
-            f"night_users, ds={ds}: the pointer names generation {publish_id}, which is not in the table; "
-            "restore it or publish the night again with --rebuild"
-        )
-    return rows
-
-
-def has_certificate(warehouse: Warehouse, table: str, partition: str, publish_id: str) -> bool:
-    """Whether a generation was committed and checked; one with no rows has a certificate too."""
-    where = (pads.field("table_name") == table) & (pads.field("partition") == partition) & (pads.field("publish_id") == publish_id)
-    return read_arrow(warehouse, "certificates", columns=["certificate_id"], where=where).num_rows > 0

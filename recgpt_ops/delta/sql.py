@@ -19,14 +19,8 @@ from typing import Any
 
 import duckdb
 
-from recgpt_ops.delta.reading import (
-    DataFile,
-    files_dataset,
-    generation_files,
-    state_files,
-    state_generations,
-    visible_publish_ids,
-)
+from recgpt_ops.delta.pointer import visible_publications
+from recgpt_ops.delta.reading import DataFile, files_dataset, generation_files, state_files, state_generations
 from recgpt_ops.delta.warehouse import Warehouse
 from recgpt_ops.errors import UsageError
 from recgpt_ops.tables import all_contracts, load_contract
@@ -62,7 +56,7 @@ def connect(warehouse: Warehouse) -> duckdb.DuckDBPyConnection:
 
 def add_visible_nights(connection: duckdb.DuckDBPyConnection, warehouse: Warehouse) -> None:
     """The view night_users, and `_shown`: which publish_id each user of each night and method shows."""
-    visible = visible_publish_ids(warehouse)
+    visible = {night: str(row["publish_id"]) for night, row in visible_publications(warehouse).items()}
     files = generation_files(warehouse, "night_users", ds={ds for ds, _, _ in visible}, publish_id=set(visible.values()))
     connection.register("_night_users", files_dataset(load_contract("night_users"), files))
     connection.execute("CREATE TABLE _visible (ds VARCHAR, scenario VARCHAR, method VARCHAR, publish_id VARCHAR)")

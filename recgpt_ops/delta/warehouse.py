@@ -18,7 +18,7 @@ from deltalake import DeltaTable
 from recgpt_ops.delta.faults import told_plainly
 from recgpt_ops.delta.schemas import arrow_schema
 from recgpt_ops.errors import UsageError
-from recgpt_ops.tables import all_contracts, load_contract
+from recgpt_ops.tables import load_contract
 
 ZONE, LOCALE = "recgpt.business_time_zone", "recgpt.default_locale"
 FEEDS = ("behavior_events", "items", "user_profiles")
@@ -134,8 +134,3 @@ def create_with(warehouse: Warehouse, table: str, properties: dict[str, str]) ->
             configuration={**PROPERTIES, **properties},
             raise_if_key_not_exists=False,  # recgpt.* is not Delta's
         )
-
-
-def all_tables(warehouse: Warehouse) -> list[str]:
-    """The tables that exist, in contract order."""
-    return [table for table in all_contracts() if warehouse.exists(table)]

@@ -6,11 +6,19 @@ import json
 import pyarrow as pa
 import pytest
 
-from recgpt_ops.delta.digests import DigestPass, sums_digest, table_digests, text_sql
+from recgpt_ops.delta.digests import DigestPass, Sums, sums_digest, text_sql
 from recgpt_ops.tables import load_contract
 
 ITEMS, TAGS, DAYS = load_contract("items"), load_contract("intent_tags"), load_contract("behavior_days")
 US, NUL = "\x1f", "\x00"
+
+
+def table_digests(contract, rows):
+    """(key digest, row digest) of rows in memory, as one scope."""
+    digest_pass = DigestPass(contract, None)
+    digest_pass.add(rows)
+    sums = digest_pass.sums.get("", Sums())
+    return sums.key_digest, sums.row_digest
 
 
 def digest_by_hand(texts: list[str]) -> str:
