@@ -32,7 +32,8 @@ ACTIVE = frozenset({"PENDING", "RUNNING"})
 ENDED_BADLY = frozenset({"FAILED", "STOPPED"})
 SUCCEEDED = "SUCCEEDED"
 POLL_SECONDS = 1.0
-UNREADABLE_SECONDS = 300.0  # a head that answers nothing for so long is gone; the next try looks again
+UNREADABLE_SECONDS = 300.0  # a cluster's head that answers nothing for so long is gone; the next try looks again
+LOCAL_UNREADABLE_SECONDS = 60.0  # a head on this machine has no network in between
 MAX_SUBMISSIONS = 20  # of one job of one generation; more is a loop
 
 
@@ -46,8 +47,13 @@ def submission_id(publish_id: str, job: str, count: int) -> str:
     return f"{publish_id}-{Path(job).stem}-{count}"
 
 
-def definite_status(read: Callable[[], Any], *, patience: float = UNREADABLE_SECONDS, pause: float = POLL_SECONDS) -> str:
-    """Asks until the answer is a status that exists. An unreadable reply is no end state (it was once taken for one)."""
+def definite_status(read: Callable[[], Any], *, patience: float | None = None, pause: float = POLL_SECONDS) -> str:
+    """Asks until the answer is a status that exists. An unreadable reply is no end state (it was once taken for one).
+
+    `patience` None: as long as the place of the head asks for, a cluster's longer than this machine's.
+    """
+    if patience is None:
+        patience = LOCAL_UNREADABLE_SECONDS if load_settings().ray.address is None else UNREADABLE_SECONDS
     deadline = time.monotonic() + patience
     while True:
         try:
@@ -159,8 +165,8 @@ class RayJobOperator(ResumableJobMixin, JobOperator):
         if self.running_id is not None:
             try:
                 client.stop_job(self.running_id)
-            except RuntimeError as error:
-                sys.stdout.write(f"{self.job}: {self.running_id} could not be stopped: {error}\n")
+            except (RuntimeError, OSError) as error:  # OSError: no head answers any more, so its job is gone as well
+                sys.stdout.write(f"{self.job}: {self.running_id} could not be stopped: {type(error).__name__}\n")
 
 
 def show_new_output(client: Any, external_id: str, shown: int) -> int:
