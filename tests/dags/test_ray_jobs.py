@@ -137,6 +137,18 @@ def test_case_094_a_job_is_stopped_when_its_task_runs_out_of_time(run_task):
     assert cluster.stopped == [FIRST]
 
 
+def test_a_head_that_dies_under_a_job_is_what_the_task_says_not_that_the_job_could_not_be_stopped(run_task, monkeypatch):
+    monkeypatch.setattr(ray_jobs, "LOCAL_UNREADABLE_SECONDS", 0.0)
+    cluster = Cluster(script=("RUNNING", ConnectionError("refused")))
+
+    def refuse(name):
+        raise ConnectionError("refused")
+
+    cluster.stop_job = refuse
+    with pytest.raises(AirflowException, match="no readable status for 0 seconds, last 'ConnectionError: refused'"):
+        run_task(cluster)
+
+
 def test_case_095_a_second_end_of_the_same_try_submits_nothing(run_task):
     """Two sweeps clear one dead task twice: both tries find the one job."""
     cluster = Cluster()
