@@ -79,13 +79,22 @@ class Template:
     text: str
 
 
+def language_of(locale: str) -> str:
+    """The language part of a BCP 47 locale.
+
+    >>> language_of("zh-CN")
+    'zh'
+    """
+    return locale.replace("_", "-").partition("-")[0].lower()
+
+
 def load_template(directory: Path, name: str, locale: str, *, variables: Collection[str] | None = None) -> Template:
     """The newest `<name>_v<N>.<language>.jinja` for the locale's language, else the English one.
 
     `variables` are the names that `render` will be given: a placeholder outside them is a fault of the file, told here
     and not in the middle of a night. None: not checked now.
     """
-    language = re.split(r"[-_]", locale)[0].lower()
+    language = language_of(locale)
     found: dict[tuple[str, int], Path] = {}
     for path in directory.glob(f"{name}_v*.jinja"):
         if match := re.fullmatch(rf"{re.escape(name)}_v(\d+)\.(\w+)\.jinja", path.name):

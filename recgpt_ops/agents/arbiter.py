@@ -20,9 +20,10 @@ from recgpt_ops.agents.rows import Context, IntentTag, PoolTag, Proposal
 from recgpt_ops.agents.vocabulary import COSINE_DECIMALS
 from recgpt_ops.errors import RowError
 from recgpt_ops.llm.encoder import TextEncoder
-from recgpt_ops.llm.languages import check_language, language_of
+from recgpt_ops.llm.languages import check_language
 from recgpt_ops.llm.requests import Answer, Request
 from recgpt_ops.llm.structured import check_text, compact_schema, parse_json_obj, parse_logprobs
+from recgpt_ops.prompts import language_of
 
 NO_CONTEXT = {"en": "No purchases known.", "zh": "没有已知的购买。"}
 SCORE_DECIMALS = 6

@@ -15,9 +15,10 @@ from recgpt_ops.agents.crew import Crew, as_sampling
 from recgpt_ops.agents.rows import Context, Group, Persona
 from recgpt_ops.errors import RowError
 from recgpt_ops.ids import normalize_text
-from recgpt_ops.llm.languages import check_language, language_of
+from recgpt_ops.llm.languages import check_language
 from recgpt_ops.llm.requests import Answer, Request
 from recgpt_ops.llm.structured import check_text, check_texts, compact_schema, parse_json_obj
+from recgpt_ops.prompts import language_of
 
 # What the program writes where the model only chooses. {name}: the group; {count} events in the last {days} days.
 PHRASES = {

@@ -18,47 +18,19 @@ from typing import NamedTuple
 
 import holidays
 
-from recgpt_ops.contexts.words import clean_text, language_of
+from recgpt_ops.contexts.words import clean_text
 from recgpt_ops.errors import ConfigError
 from recgpt_ops.ids import row_id
+from recgpt_ops.prompts import language_of
 
 SITUATION_DAYS = 14  # a situation names the next holiday within this many days
 SEASONS = ("winter", "spring", "summer", "autumn")
 # Below the equator the meteorological seasons are half a year apart; near it a year has no four seasons, so none is told.
 SOUTHERN = frozenset(["AR", "AU", "BO", "BW", "CL", "LS", "MG", "MZ", "NA", "NZ", "PY", "SZ", "UY", "ZA", "ZM", "ZW"])
-TROPICAL = frozenset(
-    [
-        "BN",
-        "BR",
-        "CO",
-        "CR",
-        "DO",
-        "EC",
-        "GH",
-        "GT",
-        "HN",
-        "ID",
-        "JM",
-        "KE",
-        "KH",
-        "LA",
-        "LK",
-        "MY",
-        "NG",
-        "NI",
-        "PA",
-        "PE",
-        "PH",
-        "PR",
-        "SG",
-        "SV",
-        "TH",
-        "TZ",
-        "UG",
-        "VE",
-        "VN",
-    ]
-)
+TROPICAL = frozenset([
+    "BN", "BR", "CO", "CR", "DO", "EC", "GH", "GT", "HN", "ID", "JM", "KE", "KH", "LA", "LK",
+    "MY", "NG", "NI", "PA", "PE", "PH", "PR", "SG", "SV", "TH", "TZ", "UG", "VE", "VN",
+])  # fmt: skip
 CHINESE_SEASONS = {"winter": "冬季", "spring": "春季", "summer": "夏季", "autumn": "秋季"}
 CHINESE_HOLIDAYS = {
     "New Year's Day": "元旦",

@@ -7,6 +7,8 @@ import unicodedata
 from datetime import date
 from typing import NamedTuple
 
+from recgpt_ops.prompts import language_of
+
 MAX_TITLE_CHARS = 80  # 20 to 30 tokens: the short form of an item (RecGPT V1, section 2.2 gives no length)
 ITEM_SEPARATOR = "; "
 HEAD_SEPARATOR = " | "
@@ -63,15 +65,6 @@ CHINESE = Words(
     pair="{name}：{value}",
     campaign="活动 {campaign_id}",
 )
-
-
-def language_of(locale: str) -> str:
-    """The language part of a BCP 47 locale.
-
-    >>> language_of("zh-CN")
-    'zh'
-    """
-    return locale.split("-")[0].lower()
 
 
 def words_of(locale: str) -> Words:

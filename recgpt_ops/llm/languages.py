@@ -6,11 +6,11 @@ language_share("warme Socken", "en-US")   ->  1.0       another language of the 
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterable
 
 from recgpt_ops.errors import RowError
+from recgpt_ops.prompts import language_of
 
 # Language -> how the Unicode names of its letters begin. All others are written in Latin letters.
 SCRIPTS: dict[str, tuple[str, ...]] = {
@@ -30,11 +30,6 @@ SCRIPTS: dict[str, tuple[str, ...]] = {
 LATIN = ("LATIN", "FULLWIDTH LATIN")
 # Scripts without spaces: each character counts as a word. Everywhere else a run of letters does.
 WITHOUT_SPACES = ("CJK", "HIRAGANA", "KATAKANA", "THAI")
-
-
-def language_of(locale: str) -> str:
-    """The language of a BCP 47 locale: `zh` of zh-CN."""
-    return re.split(r"[-_]", locale)[0].lower()
 
 
 def scripts_of(locale: str) -> tuple[str, ...]:
