@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from recgpt_ops.contexts.audience import NightKey
+from recgpt_ops.contexts.audience import TABLE, NightKey
 from recgpt_ops.contexts.feeds import feeds_version
-from recgpt_ops.contexts.night_audience import TABLE, Wanted, night_audience
+from recgpt_ops.contexts.night_audience import Wanted, night_audience
 from recgpt_ops.contexts.signals import load_weather
 from recgpt_ops.delta.generations import publish_files, stage_directory
 from recgpt_ops.errors import UsageError

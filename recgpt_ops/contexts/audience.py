@@ -17,22 +17,9 @@ from pyspark.sql import functions as F
 from recgpt_ops.contexts.behaviors import is_reliable
 from recgpt_ops.contexts.buckets import days_before
 from recgpt_ops.contexts.feeds import user_hash
+from recgpt_ops.tables import load_contract
 
-ROW_COLUMNS = (
-    "ds",
-    "publish_id",
-    "scenario",
-    "method",
-    "user_id",
-    "user_bucket",
-    "status",
-    "reason",
-    "made_by",
-    "computed_ds",
-    "attempt",
-    "locale",
-    "region",
-)
+TABLE = "night_users"
 
 
 class NightKey(NamedTuple):
@@ -140,4 +127,4 @@ def with_key(rows: DataFrame, key: NightKey) -> DataFrame:
         "method": F.lit(key.method),
         "attempt": F.lit(key.attempt),
     }
-    return rows.select(*[keyed[name].alias(name) if name in keyed else F.col(name) for name in ROW_COLUMNS])
+    return rows.select(*[keyed[name].alias(name) if name in keyed else F.col(name) for name in load_contract(TABLE).column_names])

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from recgpt_ops.contexts.audience import (
+    TABLE,
     NightKey,
     active_users,
     audience_rows,
@@ -30,8 +31,6 @@ from recgpt_ops.errors import UsageError
 from recgpt_ops.settings import Audience
 from recgpt_ops.spark import frame_of, read_delta
 from recgpt_ops.tables import load_contract
-
-TABLE = "night_users"
 
 
 class Wanted(NamedTuple):
