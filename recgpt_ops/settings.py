@@ -88,7 +88,7 @@ class Ledger:
     root: str | None
     flush_count: int
     flush_seconds: float
-    keep_days: int
+    keep_days: int  # for maintenance, which is still to come: nothing is dropped yet
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Night:
     methods: list[str]
     scenario: str
     cron_time_zone: str  # the head DAG starts at midnight here; set it to the business time zone of the warehouse
-    keep_days: int
+    keep_days: int  # of generations that nothing visible names; for maintenance, as above
 
 
 @dataclass(frozen=True)
