@@ -59,7 +59,7 @@ def test_the_list_is_the_nearest_words_without_what_was_just_bought_in_the_users
 
 def test_words_that_score_alike_are_taken_by_tag_id(embedder: LetterEmbedder) -> None:
     class OneVector(LetterEmbedder):
-        def embed(self, texts):  # type: ignore[no-untyped-def]  # every text is the same direction
+        def embed(self, texts):  # every text is the same direction
             return super().embed(["same"] * len(texts))
 
     same = OneVector()
@@ -100,7 +100,7 @@ def test_the_expert_sees_its_persona_only(make_crew: Make) -> None:
         ]})  # fmt: skip
         tags = {f"p{n}": json.dumps([f"tag a{n}", f"tag b{n}"]) for n in (1, 2, 3)}
 
-        def texts(request, personas=personas, tags=tags):  # type: ignore[no-untyped-def]
+        def texts(request, personas=personas, tags=tags):
             if request.choice or request.forced_ids:
                 return None
             if request.role == "planner":
@@ -150,7 +150,7 @@ def test_case_024_an_answer_that_runs_out_into_white_space_is_refused_and_its_wa
 
 
 @pytest.mark.parametrize(("fault", "fine"), [("thinking_closed", True), ("thinking_unclosed", False), ("thinking_only", False)])
-def test_case_030_thinking_before_the_answer_is_dropped_and_thinking_instead_of_it_refused(make_crew: Make, fault, fine) -> None:  # type: ignore[no-untyped-def]
+def test_case_030_thinking_before_the_answer_is_dropped_and_thinking_instead_of_it_refused(make_crew: Make, fault, fine) -> None:
     engine = FakeEngine(faults=lambda request, nth: fault, texts=lambda request: json.dumps(["wool socks", "rain coat"]))
     if fine:
         assert named(make_crew(engine, FREE)) == ["wool socks", "rain coat"]

@@ -107,7 +107,7 @@ class Watching(FakeEngine):
 def test_case_020_calls_and_users_in_flight_stay_below_their_bounds(make_crew: Make) -> None:
     engine, read = Watching(), []
 
-    def contexts():  # type: ignore[no-untyped-def]
+    def contexts():
         for user in TEN:
             read.append(user)
             yield make_context(user)
@@ -176,5 +176,5 @@ def test_a_rerun_makes_no_call_and_the_same_rows(make_crew: Make) -> None:
     engine = FakeEngine()
     second = run(make_crew(engine))
     assert engine.calls == []
-    by_user = lambda result: {user.context.user_id: user for user in result.done}  # noqa: E731  # used twice, on the next line
-    assert by_user(first) == by_user(second)
+    first_users, second_users = ({user.context.user_id: user for user in result.done} for result in (first, second))
+    assert first_users == second_users

@@ -69,9 +69,13 @@ def test_a_cluster_keeps_its_engines_until_they_are_idle(ended):
 
 
 def test_a_head_that_is_gone_meanwhile_is_no_fault(monkeypatch):
+    asked = []
+
     def refuse(settings, *, warehouse_root, run):
+        asked.append(run)
         raise ConnectionError("nobody listens")
 
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     monkeypatch.setattr(ray_engine, "release_engines", refuse)
     end_engines(load_settings({}), "w", "p1")
+    assert asked == ["p1"]
