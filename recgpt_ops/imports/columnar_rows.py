@@ -26,6 +26,7 @@ Array = Any  # pyarrow's annotations know no "array of any kind of text"
 compute: Any = pyarrow.compute  # nor do they allow the mixes of arrays and scalars that its functions take
 BATCH_ROWS = 50_000
 BROKEN = "\\xNN"
+OUT_OF_RANGE = '"out of range"'  # a time in a list or struct that Python has no word for
 DAMAGED = (pa.ArrowInvalid, OSError)
 
 
@@ -57,7 +58,8 @@ def open_delta(path: Path) -> DeltaTable:
     try:
         return DeltaTable(str(path))
     except (DeltaError, OSError) as error:
-        raise UsageError(f"{path}: cannot be opened as a Delta table ({error}); check the path") from error
+        first = (str(error).splitlines() or [type(error).__name__])[0]
+        raise UsageError(f"{path}: cannot be opened as a Delta table ({first}); check the path") from error
 
 
 def delta_columns(path: Path) -> list[str]:
@@ -76,9 +78,13 @@ def delta_batches(path: Path) -> Iterator[pa.RecordBatch]:
             yield batch.select(columns)
         return
     for fragment in sorted(data.get_fragments(), key=lambda fragment: str(fragment.path)):
-        for batch in fragment.to_batches(schema=data.schema, columns=columns, batch_size=BATCH_ROWS):
-            if batch.num_rows:
-                yield batch
+        try:
+            yield from (
+                batch for batch in fragment.to_batches(schema=data.schema, columns=columns, batch_size=BATCH_ROWS) if batch.num_rows
+            )
+        except DAMAGED as error:
+            name = fragment.path
+            raise UsageError(f"{path}: its file {name} is missing or damaged; nothing was imported; restore the table") from error
 
 
 def delta_digest(path: Path) -> str:
@@ -126,9 +132,11 @@ def decode(column: Array) -> tuple[Array, Array | None]:
 
 
 def plain(value: Any) -> str | None:
-    """A list or struct as JSON; BROKEN when a text in it is no UTF-8."""
+    """A list or struct as JSON; BROKEN when a text in it is no UTF-8, OUT_OF_RANGE when a time in it is beyond Python's years."""
     try:
         inner = value.as_py()
     except UnicodeDecodeError:
         return BROKEN
+    except (OverflowError, ValueError):
+        return OUT_OF_RANGE
     return None if inner is None else json.dumps(inner, ensure_ascii=False, default=str)

@@ -20,7 +20,16 @@ from recgpt_ops.errors import UsageError
 MAX_RECORD_LINES = 1000  # a quoted field with more line breaks is taken for a quote that was never closed
 MAX_LINE_BYTES = 32 << 20
 BLOCK_BYTES = 4 << 20
-FOREIGN_MARKS = {codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UTF16_BE: "UTF-16", b"PK\x03\x04": "a spreadsheet or zip file"}
+FOREIGN_MARKS = {
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+    b"PK\x03\x04": "a spreadsheet or zip file",
+    b"\x1f\x8b": "gzip inside of gzip",
+    b"\x28\xb5\x2f\xfd": "a zstd file",
+    b"BZh": "a bzip2 file",
+    b"\xfd7zXZ": "an xz file",
+    b"PAR1": "Parquet inside of gzip",
+}
 
 
 class CsvRow(NamedTuple):
@@ -104,6 +113,10 @@ def read_header(lines: Lines, name: str) -> list[str]:
     for mark, kind in FOREIGN_MARKS.items():
         if first.startswith(mark):
             raise UsageError(f"{name}: expected CSV in UTF-8, got {kind}; save it as CSV, UTF-8")
+    if b"\0" in first:
+        raise UsageError(f"{name}: expected CSV in UTF-8, got a NUL in the first line; save it as CSV, UTF-8")
+    if b"\r" in first.rstrip(b"\r\n") and b'"' not in first:
+        raise UsageError(f"{name}: expected lines that end in a line feed, got carriage returns alone; save it with line feeds")
     lines.returned.append(first.removeprefix(codecs.BOM_UTF8))
     try:
         header = next(csv.reader(lines, strict=True))

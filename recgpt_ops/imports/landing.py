@@ -12,6 +12,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import os
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -75,14 +76,22 @@ def find_files(path: Path) -> list[SourceFile]:
     if not path.exists():
         raise UsageError(f"{path}: no such file or folder; check the path")
     if (path / "_delta_log").is_dir():
-        return [SourceFile(path.name, path, "delta")]
+        return [SourceFile(told_name(path.name), path, "delta")]
     if path.is_file():
-        return [SourceFile(path.name, path, file_kind(path))]
-    names = [p for p in sorted(path.rglob("*")) if p.name.endswith((".csv", ".csv.gz", ".parquet"))]
-    files = [p for p in names if p.is_file() and not any(part[0] in "._" for part in p.relative_to(path).parts)]
-    if not files:
+        return [SourceFile(told_name(path.name), path, file_kind(path))]
+    below = sorted(path.rglob("*"))
+    tables = {p.parent for p in below if p.name == "_delta_log" and p.is_dir()}  # their files may be removed rows: only the log knows
+    files = [p for p in below if p.name.lower().endswith((".csv", ".csv.gz", ".parquet")) and (p.is_file() or p.is_symlink())]
+    files = [p for p in files if not any(part[0] in "._" for part in p.relative_to(path).parts) and tables.isdisjoint(p.parents)]
+    if not files and not tables:
         raise UsageError(f"{path}: expected a Delta table, or files that end in .csv, .csv.gz or .parquet, got none; check the path")
-    return [SourceFile(str(p.relative_to(path)), p, file_kind(p)) for p in files]
+    kinds = [(p, "delta" if p in tables else file_kind(p)) for p in sorted([*files, *tables])]
+    return [SourceFile(told_name(str(p.relative_to(path))), p, kind) for p, kind in kinds]
+
+
+def told_name(name: str) -> str:
+    """A file's name as text; bytes in it that are no UTF-8 stand as \\xNN."""
+    return os.fsencode(name).decode(errors="backslashreplace")
 
 
 def file_kind(path: Path) -> str:

@@ -24,6 +24,7 @@ from recgpt_ops.imports.mapping import ATTRIBUTE, FieldRule, ImportMapping, cons
 from recgpt_ops.imports.values import Fault
 
 MAX_REMEMBERED = 500_000
+INVISIBLE = "\ufeff\u200b\u2060"  # what joined files and web pages leave around a value: byte order marks, spaces without width
 # Tab and line breaks are white space of a text.
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 ARROW_CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x{80}-\x{9f}]"
@@ -196,7 +197,8 @@ class BatchReader:
         if unknown:
             read = reader_of(self.reading.mapping, rule, now=self.reading.now)
             for text in unknown:
-                meant = rule.map.get(text.strip(), text.strip())
+                bare = text.strip().strip(INVISIBLE).strip()
+                meant = rule.map.get(bare, bare)
                 if CONTROL.search(text):
                     memory[text] = Fault("control_characters", f"expected printable text in {rule.column}")
                     continue

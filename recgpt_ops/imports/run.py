@@ -159,11 +159,29 @@ def import_mapped(
             frame = with_row_identity(frame, [landed.column(name) for name in sorted(landed.columns)])
         inputs = {rule.column: landed.column(rule.source) for rule in told.fields if rule.source is not None}
         labels = {landed.column(name): name for name in landed.columns}
+        told = without_nan(told, landed)
         checked = ("raw",) if all(file.kind == "csv" for file in files) else tuple(landed.column(name) for name in landed.text_columns)
         reading = Reading(told, inputs, labels, checked, arrived_ds, now or datetime.now(UTC))
         plan = Plan(reading, frame, landed.row_count, landed.digest, free_import_id(warehouse, told, landed.digest))
         reports = run_plans(session, warehouse, [plan], locale=found[1] if found else locale, staging=staging, settings=settings, say=say)
     return finished(told.source, reports, started)
+
+
+def without_nan(mapping: ImportMapping, landed: Landed) -> ImportMapping:
+    """The mapping, NaN read as missing where a text is wanted from a column of numbers: so pandas writes an id that is not there.
+
+    In amounts and quantities NaN stays a fault.
+    """
+    numbers = {"quantity", "amount", "price", "event_at"}
+    return replace(
+        mapping,
+        fields=tuple(
+            rule
+            if rule.source is None or rule.source in landed.text_columns or rule.column in numbers or rule.column.endswith("_ds")
+            else replace(rule, map={"nan": "", **rule.map})
+            for rule in mapping.fields
+        ),
+    )
 
 
 def free_import_id(warehouse: Warehouse, mapping: ImportMapping, digest: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -253,6 +254,71 @@ def test_a_damaged_file_imports_nothing_and_is_told_in_one_line(
         run_mapped("events", path)
     assert "\n" not in str(told.value)
     assert not Path(warehouse, "behavior_events_v1").exists()
+
+
+def test_a_file_whose_name_is_no_utf8_is_read_and_named_with_hex(run_mapped: RunMapped, warehouse: str, tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"\xff.csv")
+    write_csv([*good_rows(99), [b"broken"]], tmp_path).rename(path)
+    assert run_mapped("events", path).kept == 99
+    assert [row["row_key"] for row in read(warehouse, "quarantine")] == ["\\xff.csv:101"]
+
+
+def test_a_folder_may_hold_delta_tables_of_which_only_the_rows_that_count_are_read(run_mapped: RunMapped, tmp_path: Path) -> None:
+    folder = tmp_path / "exports"
+    folder.mkdir()
+    write_csv(good_rows(3), folder).rename(folder / "more.CSV")
+    table = write_delta(good_rows(90), folder)
+    write_deltalake(str(table), text_columns([[b"d1", *good_rows(1)[0][1:]]]), mode="overwrite")
+    assert (report := run_mapped("events", folder)).kept == 4, report
+
+
+def test_a_link_to_a_file_that_is_gone_is_told(run_mapped: RunMapped, tmp_path: Path) -> None:
+    folder = tmp_path / "exports"
+    folder.mkdir()
+    write_csv(good_rows(3), folder)
+    (folder / "gone.csv").symlink_to(tmp_path / "nowhere.csv")
+    with pytest.raises(UsageError, match=r"gone.csv: cannot be read: No such file"):
+        run_mapped("events", folder)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda table: next(table.glob("what=*/*.parquet")).unlink(), "is missing or damaged; nothing was imported"),
+        (lambda table: next((table / "_delta_log").glob("*.json")).write_text("{bad"), "cannot be opened as a Delta table"),
+    ],
+)
+def test_a_damaged_delta_table_is_wrong_use_told_in_one_line(
+    spoil: Callable[[Path], None], message: str, run_mapped: RunMapped, tmp_path: Path
+) -> None:
+    table = write_delta(good_rows(3), tmp_path)
+    spoil(table)
+    with pytest.raises(UsageError, match=message) as told:
+        run_mapped("events", table)
+    assert "\n" not in str(told.value)
+
+
+def test_nan_in_a_column_of_numbers_is_no_user_and_an_odd_nested_value_costs_nothing(run_mapped: RunMapped, tmp_path: Path) -> None:
+    rows = text_columns(good_rows(100)).drop_columns(["customer", "words"])
+    rows = rows.append_column("customer", pa.array([float("nan"), *[12.0] * 99]))
+    rows = rows.append_column("words", pa.array([[2**62]] * 100, pa.list_(pa.int64())).cast(pa.list_(pa.timestamp("us"))))
+    path = tmp_path / "events.parquet"
+    pq.write_table(rows, path)
+    report = run_mapped("events", path)
+    assert (report.kept, report.quarantined) == (99, {"no_user_id": 1})
+
+
+def test_a_byte_order_mark_or_a_space_without_width_around_a_value_is_no_part_of_it(
+    run_mapped: RunMapped, warehouse: str, tmp_path: Path
+) -> None:
+    rows = good_rows(100)
+    for row, user in zip(rows, ("\ufeffanna", "anna\u200b", " \u2060 ", "an\u200dna"), strict=False):
+        row[1] = user.encode()
+    report = run_mapped("events", write_csv(rows, tmp_path))
+    assert (report.kept, report.quarantined) == (99, {"no_user_id": 1})
+    users = {row["event_id"]: row["user_id"] for row in read(warehouse, "behavior_events")}
+    assert sorted(users.values()).count("anna") == 2
+    assert "an\u200dna" in users.values()
 
 
 def test_a_missing_path_is_told_in_one_line(run_mapped: RunMapped, tmp_path: Path) -> None:

@@ -95,6 +95,10 @@ def test_a_field_of_ten_megabytes_is_a_field() -> None:
         ("a,b\n".encode("utf-16"), "got UTF-16"),
         (b"PK\x03\x04rest", "got a spreadsheet or zip file"),
         (b'a,"b\n', "the header row cannot be split"),
+        ("a,b\n".encode("utf-16-le"), "got a NUL in the first line"),
+        (b"\x1f\x8b\x08\r\n", "got gzip inside of gzip"),
+        (b"BZh91AY", "got a bzip2 file"),
+        (b"a,b\ru1,tea\ru2,milk\r", "got carriage returns alone; save it with line feeds"),
     ],
 )
 def test_a_file_without_a_header_is_told_in_one_line(content: bytes, message: str) -> None:
