@@ -92,13 +92,16 @@ def memory() -> Finding:
 def warehouse_findings(settings: Settings) -> Iterator[Finding]:
     """Whether the warehouse is there and can be written, its room, its zone and what was imported."""
     root = Path(settings.warehouse)
-    existing = next(path for path in [root, *root.parents] if path.exists())
+    existing = next(path for path in [root, *root.parents] if os.path.exists(path))  # Path.exists raises for a name that is too long
     if not os.access(existing, os.W_OK):
         yield Finding("warehouse", "missing", f"{existing} cannot be written", "mend its rights, or name another by --warehouse")
         return
     free = shutil.disk_usage(existing).free / 2**30
     yield Finding("disk", *(("ok", f"{free:.1f} GiB free") if free > NEEDED_GB else
                             ("missing", f"{free:.1f} GiB free", f"free some: {NEEDED_GB:.0f} GiB are needed")))  # fmt: skip
+    if not existing.is_dir():
+        yield Finding("warehouse", "missing", f"{existing} is a file", "name a folder by --warehouse")
+        return
     if existing != root:
         yield Finding("warehouse", "note", f"{root} does not exist yet", "recgpt import complete-journey")
         return

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from recgpt_ops.commands.options import Format, FormatOption, WarehouseOption, settings_for
+from recgpt_ops.commands.options import Format, FormatOption, WarehouseOption, checked_ds, settings_for
 from recgpt_ops.commands.output import render_rows
 from recgpt_ops.tables import ROOT
 
@@ -92,6 +92,7 @@ def profiles(
 def run_source(source: str, path: Path | None, arrived_ds: str | None, *, form: Format, warehouse: str | None) -> None:
     """Imports a known data set and tells its counts; one that was imported before is recognized by its files."""
     settings = settings_for(warehouse)
+    arrived_ds = None if arrived_ds is None else checked_ds(arrived_ds, "--arrived-ds")
     from recgpt_ops.commands.import_memo import fingerprint, recall, remember
     from recgpt_ops.delta.warehouse import open_warehouse
     from recgpt_ops.imports.run import SOURCES, import_source
@@ -113,6 +114,7 @@ def run_source(source: str, path: Path | None, arrived_ds: str | None, *, form: 
 def run_mapped(table: str, path: Path, mapping: Path, arrived_ds: str | None, *, form: Format, warehouse: str | None) -> None:
     """Imports a file by a mapping and tells its counts."""
     settings = settings_for(warehouse)
+    arrived_ds = None if arrived_ds is None else checked_ds(arrived_ds, "--arrived-ds")
     from recgpt_ops.imports.run import import_mapped
 
     report = import_mapped(settings.warehouse, table, mapping=mapping, path=path, arrived_ds=arrived_ds, settings=settings, say=tell)

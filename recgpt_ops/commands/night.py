@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from recgpt_ops.commands.options import FormatOption, WarehouseOption, as_option, existing_warehouse, settings_for
-from recgpt_ops.errors import InputsChangedError, UsageError
+from recgpt_ops.commands.options import FormatOption, WarehouseOption, as_option, checked_ds, existing_warehouse, settings_for
+from recgpt_ops.errors import InputsChangedError
 from recgpt_ops.recipes import load_recipe
 
 if TYPE_CHECKING:
@@ -59,16 +58,6 @@ def night(
     order = NightOrder(checked, settings.night.scenario, tuple(methods), asked.users, asked.user_ids, why)
     result = run_night(opened, settings, order)
     write_summary(opened, result, checked, form=form, option=as_option(warehouse))
-
-
-def checked_ds(text: str) -> str:
-    """The date in its one spelling."""
-    from recgpt_ops.runs import parse_ds
-
-    try:
-        return parse_ds(text)
-    except argparse.ArgumentTypeError as error:
-        raise UsageError(f"--ds: {error}") from None
 
 
 def done_text(ds: str, found: Standing, option: str) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from recgpt_ops.errors import UsageError
 from recgpt_ops.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -23,7 +25,22 @@ WarehouseOption = Annotated[
 def settings_for(warehouse: str | None) -> Settings:
     """The settings, with the warehouse as an absolute path, because jobs run in other folders than this command."""
     chosen = load_settings(warehouse=warehouse).warehouse
-    return load_settings(warehouse=chosen if "://" in chosen else str(Path(chosen).expanduser().absolute()))
+    if not chosen.strip() or "://" in chosen:
+        raise UsageError(f"warehouse {chosen!r} is no folder; name one that every job sees, mounted where it lies elsewhere")
+    try:
+        return load_settings(warehouse=str(Path(chosen).expanduser().absolute()))
+    except RuntimeError as error:  # ~somebody
+        raise UsageError(f"warehouse {chosen!r}: {error}; name another with --warehouse") from None
+
+
+def checked_ds(text: str, option: str = "--ds") -> str:
+    """The date in its one spelling."""
+    from recgpt_ops.runs import parse_ds
+
+    try:
+        return parse_ds(text)
+    except argparse.ArgumentTypeError as error:
+        raise UsageError(f"{option}: {error}") from None
 
 
 def existing_warehouse(settings: Settings) -> Warehouse:

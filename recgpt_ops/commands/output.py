@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
@@ -23,7 +24,7 @@ def render_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], *, fo
         buffer = io.StringIO()
         writer = csv.writer(buffer, lineterminator="\n")
         writer.writerow(columns)
-        writer.writerows([["" if row[name] is None else text_of(row[name]) for name in columns] for row in rows])
+        writer.writerows([["" if row[name] is None else text_of(row[name], exact=True) for name in columns] for row in rows])
         return buffer.getvalue()
     return render_table(rows, columns)
 
@@ -47,7 +48,9 @@ def render_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> s
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON knows it; times as ISO 8601."""
+    """A value as JSON knows it; times as ISO 8601, NaN and infinity as null."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
     if isinstance(value, datetime | date):
         return value.isoformat()
     if isinstance(value, Mapping):
@@ -59,10 +62,16 @@ def plain(value: Any) -> Any:
     return str(value)  # decimals, intervals, bytes
 
 
-def text_of(value: Any) -> str:
-    """A value in one cell: nested ones as JSON, numbers without a tail of digits."""
+def text_of(value: Any, *, exact: bool = False) -> str:
+    """A value in one cell: nested ones as JSON. For people, numbers without a tail of digits, sums of money to the cent.
+
+    >>> text_of(1 / 3), text_of(1234567.891), text_of(1 / 3, exact=True)
+    ('0.333333', '1234567.89', '0.3333333333333333')
+    """
     if isinstance(value, float):
-        return f"{value:.6g}"
+        if exact:
+            return repr(value)
+        return f"{value:.2f}".rstrip("0").rstrip(".") if 1e4 <= abs(value) < 1e15 else f"{value:.6g}"
     if isinstance(value, Mapping | list | tuple):
         return json.dumps(plain(value), ensure_ascii=False)
     return str(plain(value))

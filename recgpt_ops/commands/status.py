@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from recgpt_ops.commands.options import FormatOption, WarehouseOption, existing_warehouse, settings_for
+from recgpt_ops.commands.options import FormatOption, WarehouseOption, checked_ds, existing_warehouse, settings_for
 from recgpt_ops.commands.output import render_rows
 
 EXAMPLE = "Example: recgpt status --ds 2017-10-30"
@@ -27,6 +27,7 @@ def status(
 ) -> None:
     """Shows the nights of the warehouse, one row an attempt and method; with --ds the stages of one night."""
     opened = existing_warehouse(settings_for(warehouse))
+    ds = None if ds is None else checked_ds(ds)
     from recgpt_ops.delta.pointer import visible_publications
     from recgpt_ops.delta.records import read_rows
 

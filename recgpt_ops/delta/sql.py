@@ -94,6 +94,8 @@ def shown_files(connection: duckdb.DuckDBPyConnection, warehouse: Warehouse, nam
 
 def fetch_select(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Column names and rows of one SELECT; anything else, and a wrong name, is a UsageError in one line with the nearest right name."""
+    if not is_utf8(sql):
+        raise UsageError("query: expected UTF-8, got bytes that are none; mend the text or the terminal's encoding")
     try:
         statements = connection.extract_statements(sql)
     except duckdb.Error as error:
@@ -102,9 +104,34 @@ def fetch_select(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[list[
         raise UsageError(f"query: expected one SELECT, got {statement_names(statements)}; the warehouse is read-only here")
     try:
         found = connection.execute(statements[0])
-        return [column[0] for column in found.description or []], found.fetchall()
+        return distinct_names([column[0] for column in found.description or []]), found.fetchall()
     except duckdb.Error as error:
         raise UsageError(f"query: {first_line(error)}{suggestion(connection, str(error))}") from None
+
+
+def is_utf8(text: str) -> bool:
+    """Whether the text can be written; arguments of a command hold surrogates where their bytes were no UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def distinct_names(names: list[str]) -> list[str]:
+    """Names of which each stands once, as DuckDB itself tells columns of a subquery apart.
+
+    >>> distinct_names(["a", "b", "a", "a_1", "a"])
+    ['a', 'b', 'a_2', 'a_1', 'a_3']
+    """
+    taken, told = set(names), []
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            number = next(n for n in range(1, len(names) + 1) if f"{name}_{n}" not in taken)
+            name = f"{name}_{number}"
+            taken.add(name)
+        told.append(name)
+    return told
 
 
 def statement_names(statements: list[duckdb.Statement]) -> str:

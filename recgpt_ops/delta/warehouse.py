@@ -78,8 +78,8 @@ def open_warehouse(root: str, *, create: bool = False) -> Warehouse:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"warehouse {path} cannot be made: {error.strerror}; mend that or name another with --warehouse") from None
-    if not path.is_dir():
-        what = "is a file" if path.exists() else "does not exist"
+    if not os.path.isdir(path):  # a name that is too long is no folder, where Path.is_dir raises
+        what = "is a file" if os.path.exists(path) else "does not exist"
         raise UsageError(f"warehouse {path} {what}; run `recgpt import` to make one, or name another with --warehouse")
     needed = os.R_OK | os.X_OK | (os.W_OK if create else 0)
     if not os.access(path, needed):

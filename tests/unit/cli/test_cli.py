@@ -50,6 +50,13 @@ def test_without_arguments_help_is_shown(capsys):
         ("night --ds 2018-10-30 --warehouse {w}", "has no data: behavior_events has days from 2017-10-29 to 2017-10-30"),
         ("night --ds 2017-10-30 --user u9 --warehouse {w}", "no profile as of 2017-10-30 for 'u9'"),
         ("import events --mapping none.yaml none.csv --warehouse {w}", "none.yaml"),
+        ("import events --mapping none.yaml none.csv --arrived-ds 2017-1-1 --warehouse {w}", "--arrived-ds: expected"),
+        ("import complete-journey --arrived-ds banana --warehouse {w}", "--arrived-ds: expected a date such as 2017-10-30, got 'banana'"),
+        ("status --ds banana --warehouse {w}", "--ds: expected a date such as 2017-10-30, got 'banana'"),
+        ("status --warehouse s3://bucket/shop", "warehouse 's3://bucket/shop' is no folder"),
+        ("status --warehouse=", "warehouse '' is no folder"),
+        ("status --warehouse ~nobodyatall/w", "warehouse '~nobodyatall/w': Could not determine home directory"),
+        ("status --warehouse " + "w" * 300, "does not exist; run `recgpt import` to make one"),
         ("import complete-journey --path nowhere --warehouse {w}", "nowhere"),
     ],
 )
@@ -61,7 +68,9 @@ def test_what_cannot_run_is_one_line_without_a_stack_trace_and_exit_code_2(capsy
     assert "Traceback" not in err
 
 
-@pytest.mark.parametrize("sql", ["select * from intent_tagz", "drop table nights", "select tagg from intent_tags", "selec 1"])
+@pytest.mark.parametrize(
+    "sql", ["select * from intent_tagz", "drop table nights", "select tagg from intent_tags", "selec 1", "select '\udcff'"]
+)
 def test_a_wrong_query_is_one_line_and_exit_code_2(capsys, done, sql):
     code, out, err = told(capsys, "query", sql, "--warehouse", done.root)
     assert (code, out, err.count("\n")) == (2, "", 1)

@@ -29,6 +29,13 @@ def test_the_warehouse_tells_zone_and_locale_or_that_it_is_to_be_made(settings, 
     assert (empty.state, empty.mend) == ("note", "recgpt import complete-journey")
 
 
+@pytest.mark.parametrize("below", ["", "/shop"])
+def test_a_file_where_the_warehouse_should_be_is_told(settings, tmp_path, below):
+    (tmp_path / "file").write_text("")
+    (found,) = [f for f in warehouse_findings(replace(settings, warehouse=f"{tmp_path}/file{below}")) if f.what == "warehouse"]
+    assert (found.state, found.found) == ("missing", f"{tmp_path}/file is a file")
+
+
 def test_a_full_disk_is_missing_room(settings, monkeypatch):
     monkeypatch.setattr(doctor, "NEEDED_GB", 10.0**9)
     assert states(warehouse_findings(settings))["disk"] == "missing"

@@ -163,6 +163,10 @@ def test_nothing_but_reading_the_tables_passes(locked, sql):
     assert "\n" not in str(raised.value)
 
 
+def test_columns_of_one_name_are_told_apart_and_none_is_lost(locked):
+    assert fetch_select(locked, "select 1 as a, 2 as a, 3 as a_1, 4 as a") == (["a", "a_2", "a_1", "a_3"], [(1, 2, 3, 4)])
+
+
 def test_a_query_does_not_find_the_variables_of_the_program_that_runs_it(warehouse):
     secrets = pa.table({"secret": ["s"]})
     with pytest.raises(duckdb.CatalogException, match="secrets does not exist"):
