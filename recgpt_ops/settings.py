@@ -10,6 +10,7 @@ This is the only module that reads RECGPT_* variables. The library itself takes 
 from __future__ import annotations
 
 import difflib
+import math
 import os
 import types
 from collections.abc import Mapping
@@ -24,6 +25,7 @@ from recgpt_ops.tables import ROOT
 
 PREFIX = "RECGPT_"
 NOT_SETTINGS = frozenset({"RECGPT_ENV", "RECGPT_SETTINGS", "RECGPT_SPARK", "RECGPT_REQUIRE_JVM"})  # read below and by the tests
+MAY_BE_ZERO = frozenset({"keep_days", "max_age_days", "max_users", "trend_count", "holiday_days", "kv_cache_gb"})  # other counts begin at 1
 
 
 @dataclass(frozen=True)
@@ -150,11 +152,19 @@ def load_settings(environment: Mapping[str, str] | None = None, *, warehouse: st
     if not path.is_file():
         known = ", ".join(sorted(p.stem for p in (ROOT / "infra" / "env").glob("*.yaml")))
         raise ConfigError(str(path), [f"no such settings file; RECGPT_ENV is one of {known}, or RECGPT_SETTINGS names a file"])
-    values: dict[str, Any] = yaml.safe_load(path.read_text()) or {}
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except OSError as error:
+        raise ConfigError(str(path), [f"cannot be read: {error.strerror}; mend its rights"]) from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(path.name, [f"is no YAML: {' '.join(str(error).split())}"]) from error
+    if not isinstance(values, dict):
+        raise ConfigError(path.name, [f"expected groups of settings as in infra/env/local.yaml, got {type(values).__name__}"])
     faults = overlay_environment(values, environment)
     if warehouse is not None:
         values["warehouse"] = warehouse
     settings: Settings = build(Settings, values, "", faults)
+    faults += range_faults(values, "")
     if faults:
         raise ConfigError(path.name, faults)
     return settings
@@ -185,7 +195,10 @@ def overlay_environment(values: dict[str, Any], environment: Mapping[str, str]) 
                 faults.append(f"{variable}: {parent} is one value, not a group; drop what follows __")
                 break
         else:
-            target[leaf] = yaml.safe_load(text)
+            try:
+                target[leaf] = yaml.safe_load(text)
+            except yaml.YAMLError:
+                faults.append(f"{variable} is {text!r}, which is no YAML; put it in quotes")
     return faults
 
 
@@ -194,7 +207,7 @@ def build(cls: type, values: Any, path: str, faults: list[str]) -> Any:
     hints = get_type_hints(cls)
     names = [field.name for field in fields(cls)]
     if not isinstance(values, dict):
-        faults.append(f"{path or 'the file'}: expected a group of settings, got {values!r}")
+        faults.append(f"{path.rstrip('.') or 'the file'}: expected a group of settings, got {values!r}")
         return None
     for key in values:
         if key not in names:
@@ -228,3 +241,34 @@ def checked(value: Any, hint: Any, path: str, faults: list[str]) -> Any:
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         faults.append(f"{path} is {value!r}; expected {getattr(kind, '__name__', kind)}")
     return value
+
+
+def range_faults(values: Mapping[Any, Any], path: str) -> list[str]:
+    """Numbers that cannot be, empty lists, and entries of lists and groups that are no text; what is of a wrong type is told elsewhere."""
+    faults = []
+    for name, value in values.items():
+        where = f"{path}{name}"
+        if isinstance(value, dict):
+            faults += range_faults(value, f"{where}.")
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            low, high = bounds(str(name), type(value))
+            if not low <= value <= high:
+                faults.append(f"{where} is {value!r}; expected {low} " + (f"to {high}" if high < math.inf else "or more"))
+        elif isinstance(value, list):
+            faults += [f"{where} holds {text!r}; expected text, put it in quotes" for text in value if not isinstance(text, str)]
+            faults += [] if value else [f"{where} is empty; name at least one"]
+    runtime = values.get("runtime_env")
+    if isinstance(runtime, dict):
+        faults += [
+            f"{path}runtime_env.{name} is {v!r}; expected text, put it in quotes" for name, v in runtime.items() if not isinstance(v, str)
+        ]
+    return faults
+
+
+def bounds(name: str, kind: type) -> tuple[int, float]:
+    """The least and the greatest value of a number by its setting's name: ratios, ports, counts, seconds."""
+    if name.endswith("_ratio"):
+        return 0, 1
+    if name.endswith("port"):
+        return 1, 65535
+    return 0 if kind is float or name.endswith("_seconds") or name in MAY_BE_ZERO else 1, math.inf
