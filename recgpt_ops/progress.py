@@ -33,9 +33,9 @@ DEFAULT_SECONDS = {
     "behavior_months": 20.0,
     "behavior_years": 10.0,
     "environment_signals": 10.0,
-    "user_contexts": 15.0,
+    "user_contexts": 40.0,
     "intents": 300.0,
-    "candidate_items": 30.0,
+    "candidate_items": 160.0,
     "publish_night": 5.0,
 }
 PLAIN_SECONDS = 10.0  # between two lines where there is no terminal
