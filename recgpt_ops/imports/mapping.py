@@ -50,6 +50,7 @@ OPTIONAL = {
 }
 ATTRIBUTE = "attributes."  # a profile's attribute `age` is mapped as `attributes.age`
 TOP_KEYS = ("source", "table", "time_zone", "columns", "actions")
+NO_PLACES = {"localtime", "Factory"}  # names in the time zone database that mean another zone on another machine, or none
 COLUMN_KEYS = ("column", "format", "map", "default", "on_bad")
 PLAIN_TAGS = ("tag:yaml.org,2002:null", "tag:yaml.org,2002:merge")
 
@@ -162,7 +163,7 @@ def parse_mapping(raw: Any, table: str, faults: list[str]) -> ImportMapping | No
     elif named != table:
         faults.append(f"table is {named!r}, but the command imports {table!r}; name the mapping of {table}, or import {named}")
     zone = raw.get("time_zone")
-    if not isinstance(zone, str) or zone not in available_timezones():
+    if not isinstance(zone, str) or zone not in available_timezones() - NO_PLACES:
         faults.append(
             f"time_zone is {zone!r}; {nearest(zone, sorted(available_timezones())) if zone else 'expected a name such as Europe/Berlin'}"
         )
@@ -177,7 +178,10 @@ def parse_mapping(raw: Any, table: str, faults: list[str]) -> ImportMapping | No
     rules = []
     for name, spec in columns.items():
         if str(name) not in known and not (
-            contract == "user_profiles" and str(name).startswith(ATTRIBUTE) and len(str(name)) > len(ATTRIBUTE)
+            contract == "user_profiles"
+            and str(name).startswith(ATTRIBUTE)
+            and str(name).removeprefix(ATTRIBUTE).strip()
+            and str(name).isprintable()
         ):
             more = known + ((f"{ATTRIBUTE}<name>",) if contract == "user_profiles" else ())
             faults.append(f"columns.{name} is no column that can be mapped; {nearest(name, more)}")

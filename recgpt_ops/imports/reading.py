@@ -282,7 +282,7 @@ class BatchReader:
         columns["user_bucket"] = self.derived("user_bucket", columns["user_id"], user_bucket, pa.int32())
 
     def verdict_columns(self, batch: pa.RecordBatch, bad: Mapping[int, Verdict]) -> dict[str, Array]:
-        """file, line, verdict, reason, detail; and the raw row where it goes to quarantine."""
+        """file, line, verdict, reason, detail; and the raw row where it goes to quarantine. Items and profiles may do so later."""
         count = batch.num_rows
         verdicts, reasons, details, raws = ["kept"] * count, [None] * count, [None] * count, [None] * count
         columns: Sequence[list[Any]] = verdicts, reasons, details, raws
@@ -291,6 +291,8 @@ class BatchReader:
             columns[0][row], columns[1][row], columns[2][row] = verdict
             if verdict.verdict == "quarantined":
                 columns[3][row] = raw[row].as_py() or self.raw_row(batch, row)
+        if self.table != "behavior_events":
+            columns[3][:] = [text or self.raw_row(batch, row) for row, text in enumerate(raw.to_pylist())]
         told = {name: pa.array(values, pa.string()) for name, values in zip(("verdict", "reason", "detail", "raw"), columns, strict=True)}
         return {"file": batch.column("file"), "line": batch.column("line"), **told}
 

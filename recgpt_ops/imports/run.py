@@ -150,7 +150,8 @@ def import_mapped(
     warehouse = open_warehouse(warehouse_root, create=True)
     found = read_identity(warehouse)
     locale = told.locale or (found[1] if found else DEFAULT_LOCALE)
-    refuse_other_identity(warehouse, zone=told.time_zone, locale=found[1] if found else locale)
+    stated = told.locale if told.table == "behavior_events" else None  # items and profiles have languages of their own
+    refuse_other_identity(warehouse, zone=told.time_zone, locale=stated or (found[1] if found else locale))
     with staging_folder(warehouse, told.source) as staging:
         landed = land(files, directory=staging / "landed", say=say)
         session = spark_session(settings.spark)

@@ -212,6 +212,14 @@ def test_the_first_import_fixes_zone_and_locale_and_another_is_refused(run_mappe
         run_mapped("profiles", OWN_SHOP / "profiles.csv", mapping=mapping)
 
 
+def test_events_of_another_language_are_refused_too(run_mapped: RunMapped, warehouse: str) -> None:
+    run_mapped("profiles", OWN_SHOP / "profiles.csv")
+    mapping = {"source": "x", "table": "events", "time_zone": "Europe/Berlin"}
+    columns: dict[str, object] = {"user_id": "customer", "action": "what", "event_at": "when", "locale": {"default": "de-DE"}}
+    with pytest.raises(UsageError, match="fixed to zone Europe/Berlin and locale en-GB, but this import says Europe/Berlin and de-DE"):
+        run_mapped("events", OWN_SHOP / "events.csv", mapping={**mapping, "columns": columns})
+
+
 def test_a_changed_item_needs_a_day_and_becomes_a_second_validity_period(run_mapped: RunMapped, warehouse: str, tmp_path: Path) -> None:
     run_mapped("items", OWN_SHOP / "items.csv")
     changed = tmp_path / "items.csv"
@@ -219,6 +227,9 @@ def test_a_changed_item_needs_a_day_and_becomes_a_second_validity_period(run_map
     changed.write_text(f"article,name,group,kind,maker,price\n{same}mug-1,Red mug,Kitchen,mug,Own Shop,9.90\n")
     undated = run_mapped("items", changed)
     assert (undated.already_there, undated.quarantined) == (1, {"changed_without_date": 1})
+    assert [(row["reason"], row["raw"]) for row in read(warehouse, "quarantine")] == [
+        ("changed_without_date", "mug-1,Red mug,Kitchen,mug,Own Shop,9.90")
+    ]
     assert run_mapped("items", changed, arrived_ds="2024-05-01").kept == 1
     assert run_mapped("items", changed, arrived_ds="2024-05-01").already_there == 2
     rows = [(row["valid_from_ds"], row["title"]) for row in read(warehouse, "items") if row["item_id"] == "mug-1"]

@@ -118,6 +118,7 @@ def test_a_format_that_tells_a_day_is_fine(format_: str) -> None:
     [
         ({"table": ["events"]}, "table is ['events']; "),
         ({"time_zone": ["UTC"]}, "time_zone is ['UTC']; "),
+        ({"time_zone": "localtime"}, "time_zone is 'localtime'; "),
         ({"actions": {"buy": ["purchase"]}}, "actions.buy is ['purchase']; "),
         ({"columns": {"currency": {"column": ["a"]}}}, "columns.currency.column is ['a']; expected one value"),
         ({"columns": {"currency": {"default": {"a": "b"}}}}, "columns.currency.default is {'a': 'b'}; expected one value"),
@@ -138,6 +139,13 @@ def test_a_value_of_the_wrong_kind_is_told_and_never_a_stack_trace(change: dict[
         change = {"columns": events()["columns"] | change["columns"]}
     (told,) = faults_of(events(**change))
     assert told.startswith(fault)
+
+
+@pytest.mark.parametrize("name", ["attributes.", "attributes.  ", "attributes.age\nhobby"])
+def test_an_attribute_has_a_printable_name(name: str) -> None:
+    columns = {"user_id": "a", "locale": {"default": "en-GB"}, "region": "b", name: "c"}
+    (told,) = faults_of({"source": "shop", "table": "profiles", "time_zone": "UTC", "columns": columns}, "profiles")
+    assert "is no column that can be mapped" in told
 
 
 def test_the_letters_of_a_mapping_are_what_stands_in_the_file(tmp_path: Path) -> None:
