@@ -21,7 +21,7 @@ from recgpt_ops.delta.records import read_rows
 from recgpt_ops.delta.warehouse import Warehouse
 from recgpt_ops.errors import NightError, UsageError
 from recgpt_ops.ids import publish_id_of
-from recgpt_ops.llm.cluster import head_status, local_head
+from recgpt_ops.llm.cluster import LOCAL_ENVIRONMENT, head_status, local_head
 from recgpt_ops.progress import LIVE_SECONDS, STAGES, NightProgress, ProgressLine, read_steps
 from recgpt_ops.runs import progress_path
 from recgpt_ops.settings import Settings
@@ -91,7 +91,7 @@ def end_engines(settings: Settings, warehouse_root: str, run: str) -> None:
     """Ends the engines that this night loaded on a head that stays; one that cannot be reached any more has ended or ends when idle."""
     if settings.ray.address or settings.engine.kind != "vllm":
         return
-    os.environ["RAY_AUTH_MODE"] = "disabled"  # as on the head
+    os.environ.update(LOCAL_ENVIRONMENT)
     from recgpt_ops.llm.ray_engine import release_engines  # Ray takes seconds to import
 
     with contextlib.suppress(ConnectionError, RuntimeError):

@@ -1,6 +1,6 @@
 """The local Ray head: started, found and stopped by us alone, beside any other Ray on the machine.
 
-    recgpt engine up        start_head      node and job API on 127.0.0.1 only
+    recgpt engine up        start_head      all ports on 127.0.0.1 only
     recgpt engine status    head_status
     recgpt engine down      stop_head
 
@@ -36,6 +36,11 @@ HOST = "127.0.0.1"
 START_SECONDS = 120.0
 MOST_STARTS = 2  # Ray gives its own node 30 s, which a busy machine may miss
 STOP_SECONDS = 20.0
+# What both sides of the local head need to hear; read by Ray when it is imported.
+LOCAL_ENVIRONMENT = {
+    "RAY_AUTH_MODE": "disabled",
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # else Ray puts the machine's address in place of 127.0.0.1 and listens on every interface
+}
 LONGEST_TEMP = 40  # Ray's socket paths below it must stay under 107 characters
 
 
@@ -158,11 +163,11 @@ def head_command(ray: RaySettings, home: Path) -> list[str]:
 
 
 def head_environment() -> dict[str, str]:
-    """Ours without RECGPT_* (a job brings its own), and with what Ray needs to hear on both sides."""
+    """Ours without RECGPT_* (a job brings its own), and with what Ray needs to hear."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
     return {
         **kept,
-        "RAY_AUTH_MODE": "disabled",
+        **LOCAL_ENVIRONMENT,
         "RAY_USAGE_STATS_ENABLED": "0",
         "PYTHONPATH": str(ROOT),
         "RAY_py_gcs_connect_timeout_s": "60",

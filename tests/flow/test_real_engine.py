@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import psutil
 import pytest
 
 from recgpt_ops.errors import RowError
-from recgpt_ops.llm.cluster import free_ports, head_status, local_head, start_head
+from recgpt_ops.llm.cluster import LOCAL_ENVIRONMENT, free_ports, head_status, local_head, start_head
 from recgpt_ops.llm.engine import connect_engine
 from recgpt_ops.llm.models import model_directory, models_root
 from recgpt_ops.llm.requests import Answer, Request, Sampling
@@ -59,6 +63,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     warehouse = str(tmp_path_factory.mktemp("warehouse"))
     with local_head(settings), pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_AUTH_MODE", "disabled")
+        patch.setattr("ray._private.ray_constants.ENABLE_RAY_CLUSTER", False)  # as LOCAL_ENVIRONMENT says; Ray is loaded already
         ray.init(address=f"127.0.0.1:{port}", log_to_driver=False)
         try:
             engine: Any = connect_engine(settings, warehouse, run="p1")
@@ -137,7 +142,7 @@ def test_forced_ids_are_scored_as_the_model_itself_scores_them_and_read_the_pref
         expected = [float(logprobs[prompt - 1 + n, id_]) for n, id_ in enumerate(asked.forced_ids)]
         assert answer.logprobs == pytest.approx(expected, abs=1e-3)
         assert answer.prompt_tokens == prompt
-    whole_blocks = (len(requests[0].token_ids) - 1) // 128 * 128
+    whole_blocks = (len(requests[0].token_ids) - 1) // 32 * 32
     assert [answer.cached_tokens for answer in answers[1:]] == [whole_blocks, whole_blocks]
     assert whole_blocks > 0
 
@@ -185,8 +190,26 @@ def test_case_004_an_engine_that_is_killed_under_way_is_replaced_and_every_reque
     assert running.engine.loads == 2
 
 
-def test_a_run_s_engines_are_ended_by_its_namespace_and_no_other(running: Running) -> None:
-    from recgpt_ops.llm.ray_engine import engine_namespace, stop_engines
+def test_nothing_of_the_head_listens_beyond_this_machine(running: Running) -> None:
+    head = psutil.Process(head_status(running.settings).pid)
+    listening = [
+        connection
+        for process in [head, *head.children(recursive=True)]
+        for connection in process.net_connections(kind="tcp")
+        if connection.status == psutil.CONN_LISTEN
+    ]
+    assert running.settings.ray.port in {connection.laddr.port for connection in listening}
+    beyond = [connection.laddr for connection in listening if not connection.laddr.ip.removeprefix("::ffff:").startswith("127.")]
+    assert beyond == []
 
-    assert stop_engines(engine_namespace(running.warehouse, "p2")) == 0
-    assert stop_engines(engine_namespace(running.warehouse, "p1")) == 1
+
+def test_a_run_s_engines_are_ended_by_its_namespace_and_no_other(running: Running) -> None:
+    script = (
+        "import sys; from recgpt_ops.settings import load_settings; from recgpt_ops.llm.ray_engine import release_engines;"
+        "[print(release_engines(load_settings().ray, warehouse_root=sys.argv[1], run=run)) for run in sys.argv[2:]]"
+    )
+    environment = {**os.environ, **LOCAL_ENVIRONMENT, "RECGPT_RAY__PORT": str(running.settings.ray.port)}
+    done = subprocess.run(
+        [sys.executable, "-c", script, running.warehouse, "p2", "p1"], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["0", "1"]

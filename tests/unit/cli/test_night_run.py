@@ -21,7 +21,7 @@ ORDER = NightOrder("2017-10-30", "default", ("v2",), 1, (), "night")
 @pytest.fixture
 def ended(monkeypatch):
     """The runs whose engines were ended, instead of ending any."""
-    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    monkeypatch.setattr(night_run, "LOCAL_ENVIRONMENT", {})
     runs = []
     monkeypatch.setattr(ray_engine, "release_engines", lambda settings, *, warehouse_root, run: runs.append((settings.port, run)))
     return runs
@@ -75,7 +75,7 @@ def test_a_head_that_is_gone_meanwhile_is_no_fault(monkeypatch):
         asked.append(run)
         raise ConnectionError("nobody listens")
 
-    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    monkeypatch.setattr(night_run, "LOCAL_ENVIRONMENT", {})
     monkeypatch.setattr(ray_engine, "release_engines", refuse)
     end_engines(load_settings({}), "w", "p1")
     assert asked == ["p1"]
