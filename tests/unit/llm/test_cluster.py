@@ -81,6 +81,47 @@ def test_only_the_process_that_we_started_is_ended(tmp_path: Path) -> None:
         sleeper.kill()
 
 
+@pytest.fixture
+def head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A head's folder whose process is a sleeper that answers like a head."""
+    monkeypatch.setattr(cluster, "head_directory", lambda ray: tmp_path)
+    monkeypatch.setattr(cluster, "answers", lambda ray: cluster.running_process(tmp_path) is not None)
+    sleeper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    remember(tmp_path, sleeper.pid)
+    yield tmp_path
+    sleeper.kill()
+    sleeper.wait()
+
+
+def test_the_last_who_uses_a_head_stops_it(head: Path) -> None:
+    other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    with local_head(settings()):
+        cluster.use_file(head, other.pid).touch()  # another night finds the same head
+    assert cluster.running_process(head) is not None
+    other.kill()
+    other.wait()
+    with local_head(settings()):
+        assert cluster.users_of(head) == [os.getpid()]  # a night that was killed uses nothing any more
+    assert cluster.running_process(head) is None
+
+
+def test_a_head_that_was_asked_for_stays_until_it_is_stopped(head: Path) -> None:
+    assert cluster.start_head(settings(), keep=True).started_here is False
+    with local_head(settings()):
+        pass
+    assert cluster.running_process(head) is not None
+    assert cluster.stop_head(settings()) is True
+    assert cluster.running_process(head) is None
+
+
+def test_a_head_that_a_night_uses_is_not_stopped_unless_forced(head: Path) -> None:
+    with local_head(settings()):
+        with pytest.raises(UsageError, match=rf"process {os.getpid()} uses the local Ray head"):
+            cluster.stop_head(settings())
+        assert cluster.running_process(head) is not None
+        assert cluster.stop_head(settings(), force=True) is True
+
+
 def test_the_head_is_ours_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECGPT_WAREHOUSE", "somewhere")
     environment = head_environment()
