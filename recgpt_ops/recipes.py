@@ -2,6 +2,7 @@
 
     infra/methods/v2.yaml      closed lists and likelihood, for a model too small to invent text
     infra/methods/v2_free.yaml the same stages, written freely by a large model
+    infra/methods/v1.yaml      the design before it: isolated routes, a fixed template, a list without an arbiter
 
 A recipe says how many, how long and in which way; `infra/env/*.yaml` says where it runs.
 """
@@ -21,7 +22,7 @@ from recgpt_ops.settings import Engine, build
 from recgpt_ops.tables import ROOT
 
 METHODS = ROOT / "infra" / "methods"
-ROLES = ("planner", "expert", "arbiter")
+ROLES = ("planner", "expert", "arbiter", "style", "writer")
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,10 @@ class RecipeSampling:
     """One entry a role."""
 
     planner: RoleSampling
-    expert: RoleSampling
+    expert: RoleSampling  # a route's picks too
     arbiter: RoleSampling
+    style: RoleSampling
+    writer: RoleSampling
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,8 @@ class Models:
     planner: Literal["base"]
     expert: Literal["base"]
     arbiter: Literal["base"]
+    style: Literal["base"]
+    writer: Literal["base"]
 
 
 @dataclass(frozen=True)
@@ -61,8 +66,12 @@ class Recipe:
     description: str
     form: Literal["text"]  # how the context is given to the planner and the arbiter
     vocabulary: Literal["closed", "free"]  # tags come from the catalog's item types, or are written
-    planner: Literal["choice", "generate"]  # picks among the user's item groups, or writes personas
-    arbiter: Literal["likelihood", "generate"]  # ranks by the tags' likelihood, or names indexes of the pool
+    planner: Literal["choice", "generate", "routes"]  # picks among the user's item groups, writes personas, or none: fixed routes
+    arbiter: Literal["likelihood", "generate", "merge"]  # by likelihood, by naming indexes of the pool, or none: routes merged in turn
+    route_prompt: Literal["instruction_first", "context_first"] | None  # what a route's prompt begins with; null without routes
+    explanations: Literal["guided", "template", "none"]  # style then text, V1's fixed template, or the recipe ends at candidates
+    style: Literal["choice", "generate"] | None  # the guideline is put together from closed lists, or written; guided only
+    explained_item_count: int  # items of a user that get an explanation
     models: Models
     persona_count: int
     tags_per_persona: int
@@ -127,6 +136,7 @@ def value_faults(recipe: Recipe) -> list[str]:
         "language_min_share": (0.0, 1.0),
         "candidates_per_tag": (1, 10_000),
         "candidates_per_user_tag": (1, 10_000),
+        "explained_item_count": (0, 1000),
     }
     faults = [
         f"{key} is {getattr(recipe, key)!r}; expected {low:g} to {high:g}"

@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from recgpt_ops.agents.crew import Crew, all_of, as_sampling
+from recgpt_ops.agents.crew import Crew
 from recgpt_ops.agents.rows import Context, IntentTag, PoolTag, Proposal
 from recgpt_ops.agents.vocabulary import COSINE_DECIMALS
 from recgpt_ops.errors import RowError
+from recgpt_ops.ledger.asking import all_of, as_sampling
 from recgpt_ops.llm.encoder import TextEncoder
 from recgpt_ops.llm.languages import check_language
 from recgpt_ops.llm.requests import Answer, Request

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from recgpt_ops.agents.crew import Crew, as_sampling
+from recgpt_ops.agents.crew import Crew
 from recgpt_ops.agents.rows import Persona, Proposal
 from recgpt_ops.agents.vocabulary import closed_list
 from recgpt_ops.ids import tag_id
+from recgpt_ops.ledger.asking import as_sampling
 from recgpt_ops.llm.languages import check_language
 from recgpt_ops.llm.requests import Answer, Request
 from recgpt_ops.llm.structured import compact_schema, parse_json_list

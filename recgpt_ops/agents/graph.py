@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from recgpt_ops.agents.arbiter import arbitrate
-from recgpt_ops.agents.crew import Crew, all_of
+from recgpt_ops.agents.crew import Crew
 from recgpt_ops.agents.experts import propose
 from recgpt_ops.agents.planner import plan
 from recgpt_ops.agents.rows import Context, UserIntents
 from recgpt_ops.errors import NightError, RowError
+from recgpt_ops.ledger.asking import all_of
 
 
 @dataclass

@@ -11,10 +11,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from recgpt_ops.agents.crew import Crew, as_sampling
+from recgpt_ops.agents.crew import Crew
 from recgpt_ops.agents.rows import Context, Group, Persona
 from recgpt_ops.errors import RowError
 from recgpt_ops.ids import normalize_text
+from recgpt_ops.ledger.asking import as_sampling
 from recgpt_ops.llm.languages import check_language
 from recgpt_ops.llm.requests import Answer, Request
 from recgpt_ops.llm.structured import check_text, check_texts, compact_schema, parse_json_obj

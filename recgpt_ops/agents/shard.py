@@ -8,8 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,10 +17,8 @@ from recgpt_ops.agents.rows import Context, plan_row, proposal_row, read_context
 from recgpt_ops.agents.vocabulary import build_vocabulary
 from recgpt_ops.delta.quarantine import QuarantineRow
 from recgpt_ops.errors import RowError
-from recgpt_ops.ids import BUCKET_COUNT
 from recgpt_ops.ledger.account import TokenAccount
-from recgpt_ops.ledger.recorder import CallRecorder
-from recgpt_ops.ledger.segments import shard_name
+from recgpt_ops.ledger.summaries import CallLimits, open_recorder
 from recgpt_ops.llm.encoder import TextEncoder
 from recgpt_ops.llm.requests import Engine
 from recgpt_ops.llm.tokenizer import PromptTokenizer
@@ -42,14 +38,6 @@ class ShardPlan(NamedTuple):
     attempt: int
     shard: str
     recipe: Recipe
-
-
-class CallLimits(NamedTuple):
-    """How many calls wait at once, and how many answers or seconds a kill may cost."""
-
-    max_in_flight: int
-    flush_count: int
-    flush_seconds: float
 
 
 @dataclass
@@ -83,18 +71,16 @@ def compute_shard(
 
     `on_progress` is told users finished and the account so far. EngineError comes out; what was answered is in the ledger.
     """
-    recorder = CallRecorder(
+    recorder = open_recorder(
         engine,
-        ledger_root=ledger_root,
+        root=ledger_root,
         ds=plan.ds,
         scenario=plan.scenario,
         method=plan.recipe.name,
         stage=STAGE,
         shard=plan.shard,
         attempt=plan.attempt,
-        max_in_flight=limits.max_in_flight,
-        flush_count=limits.flush_count,
-        flush_seconds=limits.flush_seconds,
+        limits=limits,
     )
     vocabulary = build_vocabulary(words, embedder) if plan.recipe.vocabulary == "closed" else None
     crew = Crew(plan.recipe, tokenizer, embedder, recorder, vocabulary)
@@ -129,7 +115,7 @@ def as_result(plan: ShardPlan, intents: ShardIntents, crew: Crew) -> ShardResult
     result = ShardResult(
         user_count=len(intents.done) + len(intents.failed),
         call_rows=crew.calls.call_rows,
-        prompt_rows=prompt_rows(crew),
+        prompt_rows=crew.prompt_rows(),
         account=crew.calls.account,
         ledger_faults=crew.calls.faults,
     )
@@ -139,17 +125,6 @@ def as_result(plan: ShardPlan, intents: ShardIntents, crew: Crew) -> ShardResult
         result.tags += [tag_row(user.context, tag, plan.publish_id) for tag in user.tags]
     result.failures = [failure_row(plan, context, error) for context, error in sorted(intents.failed, key=lambda pair: pair[0].user_id)]
     return result
-
-
-def shard_names(count: int) -> list[str]:
-    """The user buckets in `count` ranges that touch and do not overlap.
-
-    >>> shard_names(2)
-    ['0000-0511', '0512-1023']
-    """
-    count = max(1, min(count, BUCKET_COUNT))
-    edges = [BUCKET_COUNT * index // count for index in range(count + 1)]
-    return [shard_name(first, after - 1) for first, after in pairwise(edges)]
 
 
 def failure_row(plan: ShardPlan, context: Context, error: RowError) -> QuarantineRow:
@@ -168,19 +143,3 @@ def failure_row(plan: ShardPlan, context: Context, error: RowError) -> Quarantin
         user_id=context.user_id,
         attempt=plan.attempt,
     )
-
-
-def prompt_rows(crew: Crew) -> list[Row]:
-    """The templates that were used, as rows of `prompts`."""
-    now = datetime.now(UTC)
-    return [
-        {
-            "prompt_id": template.prompt_id,
-            "name": template.name,
-            "version": template.version,
-            "locale": template.locale,
-            "text": template.text,
-            "first_used_at": now,
-        }
-        for template in {template.prompt_id: template for template in crew.templates.values()}.values()
-    ]

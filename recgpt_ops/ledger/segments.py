@@ -16,6 +16,7 @@ import os
 import re
 import struct
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -56,6 +57,17 @@ def shard_name(first: int, last: int) -> str:
     if not 0 <= first <= last < BUCKET_COUNT:
         raise UsageError(f"shard {first}-{last}: expected 0 <= first <= last < {BUCKET_COUNT}")
     return f"{first:04d}-{last:04d}"
+
+
+def shard_names(count: int) -> list[str]:
+    """The user buckets in `count` ranges that touch and do not overlap.
+
+    >>> shard_names(2)
+    ['0000-0511', '0512-1023']
+    """
+    count = max(1, min(count, BUCKET_COUNT))
+    edges = [BUCKET_COUNT * index // count for index in range(count + 1)]
+    return [shard_name(first, after - 1) for first, after in pairwise(edges)]
 
 
 def shard_range(name: str) -> range:

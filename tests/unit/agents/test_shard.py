@@ -13,14 +13,15 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 
-from recgpt_ops.agents.landing import TABLES, ShardSummary, check_failures, context_rows, count_contexts, land_shard, make_stage
-from recgpt_ops.agents.shard import CallLimits, ShardPlan, ShardResult, compute_shard, shard_names
+from recgpt_ops.agents.landing import TABLES, context_rows, count_contexts, land_shard
+from recgpt_ops.agents.shard import ShardPlan, ShardResult, compute_shard
 from recgpt_ops.delta.records import read_rows
 from recgpt_ops.delta.schemas import arrow_schema
 from recgpt_ops.delta.warehouse import Warehouse, create_table, fix_identity, open_warehouse
 from recgpt_ops.errors import NightError
 from recgpt_ops.ids import user_bucket
-from recgpt_ops.ledger.segments import shard_range
+from recgpt_ops.ledger.segments import shard_names, shard_range
+from recgpt_ops.ledger.summaries import CallLimits, ShardSummary, check_failures, make_stage
 from recgpt_ops.llm.fake import FakeEngine
 from recgpt_ops.llm.tokenizer import PromptTokenizer
 from recgpt_ops.recipes import load_recipe
@@ -76,7 +77,7 @@ def run_shard(warehouse: Warehouse, tokenizer: PromptTokenizer, embedder: Letter
 
 def land(warehouse: Warehouse, result: ShardResult, engine: FakeEngine) -> tuple[ShardSummary, dict[str, list[dict[str, Any]]]]:
     """The summary, and the staged rows by table."""
-    stage = make_stage(warehouse, P1)
+    stage = make_stage(warehouse, P1, TABLES)
     summary = land_shard(warehouse, PLAN, result, stage=stage, engine=engine)
     return summary, {table: pq.read_table(stage[table]).to_pylist() for table in TABLES}
 
@@ -98,7 +99,7 @@ def test_shards_read_their_own_users_of_their_own_generation(warehouse: Warehous
 def test_nine_of_ten_users_are_staged_and_the_tenth_is_in_quarantine(warehouse: Warehouse, run_shard: Callable[..., ShardResult]) -> None:
     engine = FakeEngine(faults=lambda request, nth: "row_error" if request.user_id == "u3" else None)
     summary, staged = land(warehouse, run_shard(engine), engine)
-    assert (summary.users, summary.failed, dict(summary.reasons)) == (10, 1, {"engine_refused": 1})
+    assert (summary.inputs, summary.failed, dict(summary.reasons)) == (10, 1, {"engine_refused": 1})
     assert dict(summary.rows) == {"intent_plans": 27, "tag_proposals": 135, "intent_tags": 54}
     assert sorted({row["user_id"] for row in staged["intent_tags"]}) == [user for user in USERS if user != "u3"]
     (bad,) = read_rows(warehouse, "quarantine")
@@ -145,13 +146,13 @@ def test_progress_tells_users_and_calls_to_the_end(run_shard: Callable[..., Shar
 
 
 def test_too_many_failed_users_stop_the_stage_before_anything_is_published() -> None:
-    summary = ShardSummary(users=10, failed=2)
-    check_failures(summary, ds=DS, max_ratio=0.2)
+    summary = ShardSummary(inputs=10, failed=2)
+    check_failures(summary, stage="intents", what="users", ds=DS, max_ratio=0.2)
     with pytest.raises(NightError, match=r"2 of 10 users could not be computed .* more than quarantine.stage_max_ratio 0.1"):
-        check_failures(summary, ds=DS, max_ratio=0.1)
+        check_failures(summary, stage="intents", what="users", ds=DS, max_ratio=0.1)
 
 
 def test_summaries_of_shards_add_up() -> None:
-    one = ShardSummary(users=3, failed=1, engine={"model": "m"})
-    assert (one + replace(one, users=4)).users == 7
+    one = ShardSummary(inputs=3, failed=1, engine={"model": "m"})
+    assert (one + replace(one, inputs=4)).inputs == 7
     assert (ShardSummary() + one).engine == {"model": "m"}

@@ -1,0 +1,154 @@
+"""What a shard of model calls leaves behind: its calls, templates and failures on record, and a summary for the job.
+
+summary = record_shard(warehouse, call_rows=recorder.call_rows, prompt_rows=asker.prompt_rows(), account=recorder.account, ...)
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from recgpt_ops.delta.quarantine import QuarantineRow, quarantine_rows
+from recgpt_ops.delta.records import append_records
+from recgpt_ops.delta.schemas import arrow_schema
+from recgpt_ops.delta.staging import stage_directory
+from recgpt_ops.delta.warehouse import Warehouse
+from recgpt_ops.errors import NightError
+from recgpt_ops.ledger.account import TokenAccount
+from recgpt_ops.ledger.recorder import CallRecorder
+from recgpt_ops.llm.requests import Engine
+from recgpt_ops.settings import Settings
+from recgpt_ops.tables import load_contract
+
+
+class CallLimits(NamedTuple):
+    """How many calls wait at once, and how many answers or seconds a kill may cost."""
+
+    max_in_flight: int
+    flush_count: int
+    flush_seconds: float
+
+
+@dataclass
+class ShardSummary:
+    """What a shard tells the job: counts, no rows. `+` joins shards."""
+
+    inputs: int = 0  # users, or whatever the stage computes one by one
+    failed: int = 0
+    rows: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    account: TokenAccount = field(default_factory=TokenAccount)
+    tokens_by_role: Counter[str] = field(default_factory=Counter)
+    ledger_faults: list[str] = field(default_factory=list)
+    engine_loads: int = 0
+    engine: dict[str, Any] = field(default_factory=dict)  # what answered: model, hashes, build, effective sampling
+
+    def __add__(self, other: ShardSummary) -> ShardSummary:
+        return ShardSummary(
+            self.inputs + other.inputs,
+            self.failed + other.failed,
+            self.rows + other.rows,
+            self.reasons + other.reasons,
+            self.account + other.account,
+            self.tokens_by_role + other.tokens_by_role,
+            self.ledger_faults + other.ledger_faults,
+            self.engine_loads + other.engine_loads,
+            other.engine or self.engine,
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it as plain values, for the night's record."""
+        return asdict(self) | {"rows": dict(self.rows), "reasons": dict(self.reasons), "tokens_by_role": dict(self.tokens_by_role)}
+
+
+def check_failures(summary: ShardSummary, *, stage: str, what: str, ds: str, max_ratio: float) -> None:
+    """NightError when too many inputs could not be computed: then something else is wrong, and nothing is published.
+
+    `what` names the inputs, such as users. The reasons are told with their counts, the commonest first.
+    """
+    if summary.failed > max_ratio * summary.inputs:
+        reasons = ", ".join(f"{reason} {count}" for reason, count in summary.reasons.most_common())
+        raise NightError(
+            f"{stage}, ds={ds}: {summary.failed} of {summary.inputs} {what} could not be computed ({reasons}), more than "
+            f'quarantine.stage_max_ratio {max_ratio:g}; nothing is published. Read why: recgpt query "select * from quarantine"'
+        )
+
+
+def call_limits(settings: Settings) -> CallLimits:
+    """The limits of these settings."""
+    return CallLimits(settings.engine.max_in_flight, settings.ledger.flush_count, settings.ledger.flush_seconds)
+
+
+def ledger_root(settings: Settings, warehouse_root: str) -> Path:
+    """Where answers are recorded: `ledger.root`, else `_ledger` below the warehouse."""
+    return Path(settings.ledger.root or Path(warehouse_root) / "_ledger")
+
+
+def open_recorder(
+    engine: Engine, *, root: Path, ds: str, scenario: str, method: str, stage: str, shard: str, attempt: int, limits: CallLimits
+) -> CallRecorder:
+    """The recorder of one shard."""
+    return CallRecorder(
+        engine,
+        ledger_root=root,
+        ds=ds,
+        scenario=scenario,
+        method=method,
+        stage=stage,
+        shard=shard,
+        attempt=attempt,
+        max_in_flight=limits.max_in_flight,
+        flush_count=limits.flush_count,
+        flush_seconds=limits.flush_seconds,
+    )
+
+
+def make_stage(warehouse: Warehouse, publish_id: str, tables: Sequence[str]) -> dict[str, Path]:
+    """One new folder per table, in which all shards of a job stage their files."""
+    directories = {table: stage_directory(warehouse, table, publish_id) for table in tables}
+    for directory in directories.values():
+        directory.mkdir(parents=True)
+    return directories
+
+
+def stage_rows(directory: Path, table: str, rows: Sequence[Mapping[str, Any]], *, file: str) -> None:
+    """Stages the rows of one table as one file; a shard that runs again writes the same file."""
+    pq.write_table(pa.Table.from_pylist(list(rows), schema=arrow_schema(load_contract(table))), directory / f"{file}.parquet")
+
+
+def record_shard(
+    warehouse: Warehouse,
+    *,
+    call_rows: Sequence[Mapping[str, Any]],
+    prompt_rows: Sequence[Mapping[str, Any]],
+    account: TokenAccount,
+    ledger_faults: Sequence[str],
+    failures: Sequence[QuarantineRow],
+    engine: Engine,
+    inputs: int,
+    rows: Mapping[str, int],
+) -> ShardSummary:
+    """Records calls, templates and failures, and sums up. `rows`: staged rows by table."""
+    append_records(warehouse, "llm_calls", call_rows)
+    append_records(warehouse, "prompts", prompt_rows)
+    quarantine_rows(warehouse, failures)
+    tokens: Counter[str] = Counter()
+    for row in call_rows:
+        tokens[row["role"]] += row["prompt_tokens"] + row["completion_tokens"]
+    return ShardSummary(
+        inputs=inputs,
+        failed=len(failures),
+        rows=Counter(rows),
+        reasons=Counter(row.reason for row in failures),
+        account=account,
+        tokens_by_role=tokens,
+        ledger_faults=list(ledger_faults),
+        engine_loads=getattr(engine, "loads", 0),  # only an engine that is loaded counts its loads
+        engine=asdict(engine.identity),
+    )

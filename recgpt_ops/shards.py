@@ -1,0 +1,85 @@
+"""Shards of model calls side by side on Ray, watched by their job: how far they are, what they add up to.
+
+    summary = run_shards(run, what="users", task=run_shard, plans=plans, extra=(stage,), inputs=8, calls=330)
+
+`task(warehouse_root, settings, plan, *extra, board)` runs in a Ray worker and returns its ShardSummary; `shard_engine` gives it the
+engine that all shards of a night share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import ray
+
+from recgpt_ops.ledger import has_answers
+from recgpt_ops.ledger.summaries import ShardSummary, ledger_root
+from recgpt_ops.llm.ray_session import ray_session
+from recgpt_ops.llm.requests import Engine
+from recgpt_ops.runs import NightRun, report_progress
+from recgpt_ops.settings import Settings
+
+POLL_SECONDS = 1.0
+
+
+class ProgressBoard:
+    """How far each shard is, kept where every shard and the job can reach it."""
+
+    def __init__(self) -> None:
+        """Nobody has begun."""
+        self.waited: dict[str, float] = {}
+        self.shards: dict[str, tuple[int, int]] = {}
+
+    def wait(self, shard: str, seconds: float) -> None:
+        """A shard waits for the engine to be loaded."""
+        self.waited[shard] = seconds
+
+    def tell(self, shard: str, inputs: int, calls: int) -> None:
+        """Inputs finished and calls answered by one shard so far."""
+        self.shards[shard] = (inputs, calls)
+
+    def total(self) -> tuple[float, int, int]:
+        """Longest wait for the engine, then inputs and calls of all shards."""
+        inputs, calls = sum(inputs for inputs, _ in self.shards.values()), sum(calls for _, calls in self.shards.values())
+        return max(self.waited.values(), default=0.0), inputs, calls
+
+
+def shard_engine(settings: Settings, warehouse_root: str, *, run: str, ds: str, method: str, stage: str, shard: str, board: Any) -> Engine:
+    """The night's engine, for a shard's own process. It loads ahead of the first call where calls are sure to come.
+
+    A rebuild, which the ledger answers, loads no engine at all. `run` is the publish_id; `board` is told how long loading takes.
+    """
+    from recgpt_ops.llm.engine import connect_engine  # the engine's client belongs into the shard's process, not into the job's
+
+    return connect_engine(
+        settings,
+        warehouse_root,
+        run=run,
+        preload=not has_answers(ledger_root(settings, warehouse_root), ds=ds, method=method, stage=stage, shard=shard),
+        progress=lambda seconds: board.wait.remote(f"{method} {shard}", seconds),
+    )
+
+
+def run_shards(
+    run: NightRun, *, what: str, task: Callable[..., ShardSummary], plans: Sequence[Any], extra: Sequence[Any], inputs: int, calls: int
+) -> ShardSummary:
+    """All shards side by side, with progress; the first error ends the others and comes out as it was raised.
+
+    `what` names the inputs, of which there are `inputs`; `calls` is the most that they may need.
+    """
+    summary = ShardSummary()
+    with ray_session(f"{run.stage}, ds={run.ds}"):
+        board: Any = ray.remote(ProgressBoard).options(num_cpus=0).remote()
+        remote = ray.remote(task).options(num_cpus=1, max_retries=2)
+        waiting = [remote.remote(run.warehouse.root, run.settings, plan, *extra, board) for plan in plans]
+        while waiting:
+            ready, waiting = ray.wait(waiting, timeout=POLL_SECONDS)
+            waited, inputs_done, calls_done = ray.get(board.total.remote())
+            if calls_done:
+                report_progress(run, f"{inputs_done} of {inputs} {what}, model calls", calls_done, calls)
+            elif waited:
+                report_progress(run, "loading the engine, seconds so far", int(waited), None)
+            for part in ray.get(ready):
+                summary += part
+    return summary
