@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from recgpt_ops.commands.options import FormatOption, WarehouseOption, as_option, checked_ds, existing_warehouse, settings_for
-from recgpt_ops.errors import InputsChangedError
+from recgpt_ops.errors import InputsChangedError, UsageError
 from recgpt_ops.recipes import load_recipe
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ def night(
         int | None, typer.Option("--users", min=1, metavar="N", help="The N users with the smallest sha256(user_id) that have a profile.")
     ] = None,
     user: Annotated[list[str] | None, typer.Option("--user", metavar="ID", help="A user by id; may be given again.")] = None,
+    users_file: Annotated[
+        Path | None, typer.Option("--users-file", metavar="FILE", help="Users by id, one a line, as `recgpt evaluate users` prints them.")
+    ] = None,
     method: Annotated[
         list[str] | None, typer.Option("--method", metavar="NAME", help="One recipe of infra/methods; may be given again.  [default: all]")
     ] = None,
@@ -34,7 +38,7 @@ def night(
 ) -> None:
     """Runs the night of one business date through the real DAGs and shows its result. A night that is done is not run again.
 
-    Without --users and --user the audience policy decides who is computed.
+    Without --users, --user and --users-file the audience policy decides who is computed.
     """
     settings = settings_for(warehouse)
     methods = method or settings.night.methods
@@ -47,7 +51,7 @@ def night(
     from recgpt_ops.nights import Asked, check_ds, standing
 
     check_ds(opened, checked)
-    asked = Asked(users, tuple(user or ()))
+    asked = Asked(users, (*(user or ()), *read_user_ids(users_file)))
     found = standing(opened, settings, ds=checked, scenario=settings.night.scenario, methods=methods, asked=asked)
     if found.is_done and not rebuild:
         sys.stdout.write(done_text(checked, found, as_option(warehouse)))
@@ -58,6 +62,19 @@ def night(
     order = NightOrder(checked, settings.night.scenario, tuple(methods), asked.users, asked.user_ids, why)
     result = run_night(opened, settings, order)
     write_summary(opened, result, checked, form=form, option=as_option(warehouse))
+
+
+def read_user_ids(path: Path | None) -> list[str]:
+    """The ids of a file, one a line; blank lines count for nothing. No file: none."""
+    if path is None:
+        return []
+    try:
+        found = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--users-file {str(path)!r}: cannot be read ({error}); give a text file, one user id a line") from None
+    if not found:
+        raise UsageError(f"--users-file {str(path)!r}: expected a user id a line, got an empty file")
+    return found
 
 
 def done_text(ds: str, found: Standing, option: str) -> str:
