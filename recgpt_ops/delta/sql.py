@@ -5,6 +5,8 @@
     night_users           the generation that the pointer names, of every night
     other night tables    the rows that a visible night_users names by (scenario, method, user_id, made_by), under that night's ds: a
                           user who was carried from an older night stands in both nights
+    explanations and      hold nothing of a user: the rows of the generation that a visible assignment names (explanation_made_by), under the
+    their verdicts        ds of that assignment; a text that an older night wrote stands in each night that shows it, once
     environment_signals   the generations that visible night_users of the same ds name
 
 Tables are called by their names without version; one that was never made is empty. Files are read when a query asks for them. Once
@@ -31,6 +33,7 @@ LOCKS = (
     "SET enable_external_access = false",
     "SET lock_configuration = true",
 )
+EXPLAINED = ("explanations", "explanation_verdicts")  # night tables without a user
 READING = frozenset({duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN})
 
 
@@ -46,9 +49,11 @@ def connect(warehouse: Warehouse) -> duckdb.DuckDBPyConnection:
             generations = state_generations(warehouse, name, arrived_cut_ds=END_OF_TIME)
             connection.register(name, files_dataset(contract, state_files(warehouse, name, generations)))
         elif contract.kind == "night":
-            add_night_table(connection, warehouse, name)
+            if name not in EXPLAINED:
+                add_night_table(connection, warehouse, name)
         else:
             connection.register(name, files_dataset(contract, generation_files(warehouse, name)))
+    add_explained_tables(connection, warehouse)
     for lock in LOCKS:
         connection.execute(lock)
     return connection
@@ -84,6 +89,25 @@ def add_night_table(connection: duckdb.DuckDBPyConnection, warehouse: Warehouse,
         "(SELECT ds, scenario, made_by AS publish_id FROM night_users UNION SELECT ds, scenario, publish_id FROM night_users) "
         f"USING (ds, scenario, publish_id) QUALIFY row_number() OVER (PARTITION BY {key} ORDER BY publish_id) = 1"
     )
+
+
+def add_explained_tables(connection: duckdb.DuckDBPyConnection, warehouse: Warehouse) -> None:
+    """The views of what users share: explanations and their verdicts, of the generations that visible assignments name.
+
+    Attempts of one night may each have written the same explanation; text and verdicts are then shown from one of them.
+    """
+    connection.execute(
+        "CREATE VIEW _shown_explanations AS SELECT ds, scenario, method, explanation_id, min(explanation_made_by) AS publish_id "
+        "FROM explanation_assignments WHERE status IN ('written', 'shared') GROUP BY ALL"
+    )
+    named = connection.execute("SELECT DISTINCT publish_id FROM _shown_explanations").fetchall()
+    for name in EXPLAINED:
+        files = generation_files(warehouse, name, publish_id={publish_id for (publish_id,) in named})
+        connection.register(f"_{name}", files_dataset(load_contract(name), files))
+        connection.execute(
+            f"CREATE VIEW {name} AS SELECT t.* REPLACE (n.ds AS ds) FROM _{name} t JOIN _shown_explanations n ON "
+            "t.scenario = n.scenario AND t.method = n.method AND t.explanation_id = n.explanation_id AND t.publish_id = n.publish_id"
+        )
 
 
 def shown_files(connection: duckdb.DuckDBPyConnection, warehouse: Warehouse, name: str) -> list[DataFile]:
