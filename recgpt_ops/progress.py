@@ -24,9 +24,12 @@ STAGES = (
     "user_contexts",
     "intents",
     "candidate_items",
+    "explanations",
+    "tag_verdicts",
+    "explanation_verdicts",
     "publish_night",
 )
-# Seconds of a stage before any night has run here: the demo (8 users) on 2 cores. Later nights know their own.
+# Seconds of a stage before any night has run here: the demo (8 users, methods v1 and v2) on 2 cores. Later nights know their own.
 DEFAULT_SECONDS = {
     "night_users": 10.0,
     "behavior_days": 15.0,
@@ -34,8 +37,11 @@ DEFAULT_SECONDS = {
     "behavior_years": 10.0,
     "environment_signals": 10.0,
     "user_contexts": 40.0,
-    "intents": 300.0,
-    "candidate_items": 160.0,
+    "intents": 420.0,
+    "candidate_items": 130.0,
+    "explanations": 60.0,
+    "tag_verdicts": 120.0,
+    "explanation_verdicts": 60.0,
     "publish_night": 5.0,
 }
 PLAIN_SECONDS = 10.0  # between two lines where there is no terminal

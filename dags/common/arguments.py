@@ -41,7 +41,7 @@ def run_identity(context: Mapping[str, Any], *, is_head: bool) -> RunIdentity:
     publish_id = params.get("publish_id") or told.get("publish_id") or (publish_id_of(run_id) if is_head else None)
     if not publish_id:
         raise UsageError(
-            f"ds={ds}: this run was told no publish_id, neither by parameter nor by the event of user_contexts; {ASK} and "
+            f"ds={ds}: this run was told no publish_id, neither by parameter nor by the event that starts it; {ASK} and "
             f"publish_id (`recgpt status --ds {ds}` lists them), or start contexts_daily, which starts this one"
         )
     return RunIdentity(absolute(params.get("warehouse") or told.get("warehouse") or settings.warehouse), ds, publish_id, run_id)

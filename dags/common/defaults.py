@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
+from airflow.sdk import Param
+
 from dags.common.assets import tables_of
 
 OWNER = "recgpt-ops"
@@ -40,4 +42,11 @@ DEFAULT_ARGS: dict[str, Any] = {
     "retries": 2,
     "retry_delay": timedelta(minutes=1),
     "on_failure_callback": tell_failure,
+}
+
+# What a DAG takes that goes on with a night: everything else it finds in `nights` by the publish_id.
+FOLLOWING_PARAMS: dict[str, Param] = {
+    "ds": Param(None, type=["null", "string"], format="date", description="Business date; the partition key when empty"),
+    "publish_id": Param(None, type=["null", "string"], description="Generation to finish; the event's when empty"),
+    "warehouse": Param(None, type=["null", "string"], description="Root of the warehouse; the event's or the setting's when empty"),
 }

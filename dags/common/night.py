@@ -2,7 +2,7 @@
 
     python -m dags.common.night --warehouse /data/shop --ds 2017-10-30 --run-id recgpt__2017-10-30__20261130T201500 --users 8
 
-Airflow's own files (SQLite, logs) stand below the warehouse, in `_airflow`. Exit code 0 when both DAGs succeeded, else 1.
+Airflow's own files (SQLite, logs) stand below the warehouse, in `_airflow`. Exit code 0 when all DAGs succeeded, else 1.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from recgpt_ops.ids import publish_id_of
 from recgpt_ops.tables import ROOT
 
-DAGS = ("contexts_daily", "intents_daily")  # in the order of the night
+DAGS = ("contexts_daily", "intents_daily", "explanations_daily", "judging_daily")  # in the order of the night
 
 
 def airflow_environment(home: Path) -> dict[str, str]:
@@ -56,7 +56,8 @@ def run_conf(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
         "user_ids": arguments.user,
         "why": arguments.why,
     }
-    return {"contexts_daily": {**shared, **head}, "intents_daily": {**shared, "publish_id": publish_id_of(arguments.run_id)}}
+    following = {**shared, "publish_id": publish_id_of(arguments.run_id)}
+    return {DAGS[0]: {**shared, **head}, **dict.fromkeys(DAGS[1:], following)}
 
 
 def run_night(conf: dict[str, dict[str, Any]]) -> int:

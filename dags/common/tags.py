@@ -13,6 +13,8 @@ class Tag(StrEnum):
     RAY = "ray"  # runs Ray jobs, makes model calls
     CONTEXTS = "contexts"
     INTENTS = "intents"
+    EXPLANATIONS = "explanations"
+    JUDGING = "judging"
     PUBLISHES = "publishes"  # moves the pointer: readers see another generation afterwards
 
 

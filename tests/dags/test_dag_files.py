@@ -9,25 +9,25 @@ from dags.common.assets import table_asset, tables_of
 from dags.common.defaults import OWNER
 from dags.common.tags import Tag
 from dags.contexts_daily import dag as contexts_daily
+from dags.explanations_daily import dag as explanations_daily
 from dags.intents_daily import dag as intents_daily
+from dags.judging_daily import dag as judging_daily
 from recgpt_ops.tables import ROOT, all_contracts
 
 FILES = sorted(path for path in (ROOT / "dags").glob("*.py") if path.stem != "__init__")
-DAGS = [contexts_daily, intents_daily]
+DAGS = [contexts_daily, intents_daily, explanations_daily, judging_daily]  # in the order of the night
 TASKS = [task for dag in DAGS for task in dag.tasks]
 
 
 def jobs_before(task) -> set[str]:
-    """The jobs of all tasks upstream, in this DAG and in the DAG that its schedule waits for."""
+    """The jobs of all tasks upstream, in this DAG and in those that its schedule waits for, one after the other."""
     before = {one.job for one in task.get_flat_relatives(upstream=True)}
-    if task.dag.dag_id == "intents_daily":
-        before |= {one.job for one in contexts_daily.tasks}
-    return before
+    return before | {one.job for dag in DAGS[: DAGS.index(task.dag)] for one in dag.tasks}
 
 
 def test_every_file_is_one_dag_of_the_same_name():
-    assert [path.stem for path in FILES] == ["contexts_daily", "intents_daily"]
-    assert [dag.dag_id for dag in DAGS] == [path.stem for path in FILES]
+    assert [path.stem for path in FILES] == ["contexts_daily", "explanations_daily", "intents_daily", "judging_daily"]
+    assert sorted(dag.dag_id for dag in DAGS) == [path.stem for path in FILES]
 
 
 @pytest.mark.parametrize("dag", DAGS, ids=lambda dag: dag.dag_id)
@@ -77,8 +77,25 @@ def test_a_task_tells_the_assets_of_its_tables():
     assert table_asset("intent_tags").uri == "recgpt://tables/intent_tags_v1"
 
 
-def test_the_second_dag_waits_for_the_contexts_of_the_same_day():
-    assert intents_daily.timetable.asset_condition == table_asset("user_contexts")
+def test_each_dag_waits_for_the_last_table_of_the_one_before_of_the_same_day():
+    waits_for = {dag.dag_id: dag.timetable.asset_condition for dag in DAGS[1:]}
+    assert waits_for == {
+        "intents_daily": table_asset("user_contexts"),
+        "explanations_daily": table_asset("candidate_items"),
+        "judging_daily": table_asset("explanations"),
+    }
+    for before, dag in zip(DAGS, DAGS[1:], strict=False):
+        [last] = before.leaves  # its event comes when the DAG before has nothing left to do
+        assert dag.timetable.asset_condition in last.outlets
+
+
+def test_the_pointer_moves_last_and_nowhere_else():
+    assert [task.task_id for task in TASKS if tables_of(task.job) == ("publications",)] == ["publish_night"]
+    assert [task.task_id for task in judging_daily.leaves] == ["publish_night"]
+    assert [dag.dag_id for dag in DAGS if str(Tag.PUBLISHES) in dag.tags] == ["judging_daily"]
+
+
+def test_the_head_is_due_when_its_day_is_over():
     assert contexts_daily.timetable.key_format == "%Y-%m-%d"
     assert contexts_daily.timetable.run_offset == -1  # at midnight the day that just ended is due
 
@@ -90,7 +107,7 @@ def test_case_084_no_dag_code_reads_another_runs_success():
 
 def test_case_085_queued_days_start_one_at_a_time():
     """Airflow's own limit; the second lock is the fence of the attempt, tested with the pointer."""
-    assert [(dag.max_active_runs, dag.catchup) for dag in DAGS] == [(1, False), (1, False)]
+    assert [(dag.max_active_runs, dag.catchup) for dag in DAGS] == [(1, False)] * 4
 
 
 def test_case_087_a_missed_night_is_found_by_its_key():

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dags.common.night import airflow_environment, parse_arguments, run_conf
+from dags.common.night import DAGS, airflow_environment, parse_arguments, run_conf
 from recgpt_ops.ids import publish_id_of
 from recgpt_ops.tables import ROOT
 
@@ -54,7 +54,10 @@ arguments = night.parse_arguments(["--warehouse", warehouse, "--ds", "2017-10-30
 sys.exit(night.run_night(night.run_conf(arguments)))
 """
 STAGES = ["night_users", "behavior_days", "behavior_months", "behavior_years", "environment_signals", "user_contexts"]
-LATER = ["jobs.ray.intents", "jobs.ray.candidate_items", "jobs.publish_night"]
+LATER = [
+    "jobs.ray.intents", "jobs.ray.candidate_items", "jobs.ray.explanations", "jobs.ray.tag_verdicts", "jobs.ray.explanation_verdicts",
+    "jobs.publish_night",
+]  # fmt: skip
 
 
 def run_night(tmp_path: Path, failing: str) -> tuple[int, list[list[str]], str]:
@@ -96,7 +99,9 @@ def test_conf_is_always_given_whole():
         "ds": "2017-10-30", "warehouse": "/shop", "run_id": "r1", "scenario": None, "methods": [], "users": None, "user_ids": [],
         "why": "night",
     }  # fmt: skip
-    assert conf["intents_daily"] == {"ds": "2017-10-30", "warehouse": "/shop", "publish_id": publish_id_of("r1")}
+    following = {"ds": "2017-10-30", "warehouse": "/shop", "publish_id": publish_id_of("r1")}
+    assert list(conf) == list(DAGS)
+    assert all(conf[dag_id] == following for dag_id in ("intents_daily", "explanations_daily", "judging_daily"))
 
 
 def test_airflow_keeps_its_own_files_below_the_warehouse(tmp_path):
