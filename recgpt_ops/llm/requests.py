@@ -45,6 +45,7 @@ class Request:
     json_schema: str | None = None
     forced_ids: tuple[int, ...] | None = None
     user_id: str | None = None
+    cache_scope: str | None = None  # prompts share the engine's prefix cache only within a scope; changes cost, never the answer
 
     @property
     def new_tokens(self) -> int:

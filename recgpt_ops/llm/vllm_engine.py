@@ -53,7 +53,10 @@ class VllmEngine:
         """The answer; what may not reach the engine is refused before it."""
         check_request(request, self.known)
         started = time.monotonic()
-        output = await asyncio.wrap_future(self.loop.submit({"prompt_token_ids": list(request.token_ids)}, sampling_params(request)))
+        prompt: dict[str, Any] = {"prompt_token_ids": list(request.token_ids)}
+        if request.cache_scope is not None:
+            prompt["cache_salt"] = request.cache_scope
+        output = await asyncio.wrap_future(self.loop.submit(prompt, sampling_params(request)))
         return read_output(output, request, seconds=time.monotonic() - started)
 
     async def check_health(self) -> None:
