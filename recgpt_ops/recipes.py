@@ -23,6 +23,7 @@ from recgpt_ops.tables import ROOT
 
 METHODS = ROOT / "infra" / "methods"
 ROLES = ("planner", "expert", "arbiter", "style", "writer")
+ROUTE_COUNT = 3  # routes that every user has: general, trends, season
 
 
 @dataclass(frozen=True)
@@ -153,8 +154,37 @@ def value_faults(recipe: Recipe) -> list[str]:
         faults.append(f"persona_count is {recipe.persona_count}; expected at most group_count, or the choice runs empty")
     if not recipe.description.strip():
         faults.append("description is empty; say in a sentence what the method is for")
+    faults += route_faults(recipe) + explanation_faults(recipe)
     for role in ROLES:
         faults += sampling_faults(role, getattr(recipe.sampling, role))
+    return faults
+
+
+def route_faults(recipe: Recipe) -> list[str]:
+    """Routes come with their own prompt, choose from lists and are merged; nothing else is."""
+    has_routes = recipe.planner == "routes"
+    faults = []
+    if has_routes != (recipe.arbiter == "merge"):
+        faults.append(f"planner is {recipe.planner!r} and arbiter {recipe.arbiter!r}; routes are merged, and nothing but routes is")
+    if has_routes != (recipe.route_prompt is not None):
+        expected = "instruction_first or context_first" if has_routes else "null, for only routes have one"
+        faults.append(f"route_prompt is {recipe.route_prompt!r}; expected {expected}")
+    if has_routes and recipe.vocabulary != "closed":
+        faults.append(f"vocabulary is {recipe.vocabulary!r}; expected closed, because routes choose from lists")
+    if has_routes and recipe.persona_count > ROUTE_COUNT:
+        faults.append(f"persona_count is {recipe.persona_count}; there are {ROUTE_COUNT} routes, the weather not counted")
+    return faults
+
+
+def explanation_faults(recipe: Recipe) -> list[str]:
+    """A style only where one guides the text, and items to explain only where they are explained."""
+    faults = []
+    if (recipe.explanations == "guided") != (recipe.style is not None):
+        expected = "choice or generate" if recipe.explanations == "guided" else f"null, for explanations are {recipe.explanations!r}"
+        faults.append(f"style is {recipe.style!r}; expected {expected}")
+    if (recipe.explanations == "none") != (recipe.explained_item_count == 0):
+        expected = "0, for explanations are 'none'" if recipe.explanations == "none" else "at least 1, or explanations: none"
+        faults.append(f"explained_item_count is {recipe.explained_item_count}; expected {expected}")
     return faults
 
 

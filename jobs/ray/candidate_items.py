@@ -32,6 +32,7 @@ from recgpt_ops.tables import load_contract
 
 TABLE = "candidate_items"
 TAGS_PER_TASK = 5_000
+EMBEDDING_CPUS = 2  # of the task that embeds new titles; torch gets as many threads, and more than 2 gain little on short texts
 POLL_SECONDS = 1.0
 Found = dict[str, list[Candidate]]
 
@@ -70,8 +71,9 @@ def look_up_all(run: NightRun, tags: Mapping[str, str], *, count: int) -> Found:
     found: Found = {}
     with ray_session(f"{TABLE}, ds={run.ds}"):
         board: Any = ray.remote(ProgressBoard).options(num_cpus=0).remote()
-        task = ray.remote(look_up).options(num_cpus=1, max_retries=2)
-        for some in (blocks[:1], blocks[1:]):
+        resources = ray.cluster_resources()  # type: ignore[no-untyped-call]  # ray types only a part of itself
+        for some, cpus in ((blocks[:1], min(EMBEDDING_CPUS, resources.get("CPU", 1))), (blocks[1:], 1)):
+            task = ray.remote(look_up).options(num_cpus=cpus, max_retries=2)
             waiting = [task.remote(run.warehouse.root, run.settings, run.ds, block, count, board) for block in some]
             while waiting:
                 ready, waiting = ray.wait(waiting, timeout=POLL_SECONDS)

@@ -22,6 +22,7 @@ from recgpt_ops.delta.catalog import catalog_words
 from recgpt_ops.delta.certificates import certificates
 from recgpt_ops.delta.generations import publish_files
 from recgpt_ops.delta.inputs import feeds_digest
+from recgpt_ops.delta.reading import read_generation
 from recgpt_ops.delta.warehouse import open_warehouse
 from recgpt_ops.errors import NightError
 from recgpt_ops.ids import row_id
@@ -48,6 +49,9 @@ def run_shard(warehouse_root: str, settings: Settings, plan: ShardPlan, stage: d
         plan,
         context_rows(warehouse, plan),
         words=catalog_words(warehouse, plan.ds, clean_type=clean_text, clean_title=short_title),
+        signal_rows=read_generation(
+            warehouse, "environment_signals", ds=plan.ds, publish_id=plan.publish_id, scenario=plan.scenario
+        ).to_pylist(),
         engine=engine,
         embedder=load_embedder(settings.embedder, models_root=models_root(warehouse_root)),
         tokenizer=engine_tokenizer(settings, warehouse_root),
@@ -90,7 +94,8 @@ def work(run: NightRun, counts: StageCounts) -> None:
     counts.input_digest = row_id([catalog, *(made.row_digest for made in contexts), *(recipe.digest for recipe in recipes)])
     plans = make_plans(run, recipes)
     users = sum(count for _, count in plans)
-    calls = sum(planned_calls(plan.recipe, count).total for plan, count in plans)
+    has_weather = run.settings.signals.weather_connector is not None
+    calls = sum(planned_calls(plan.recipe, count, weather=has_weather).total for plan, count in plans)
     stage = make_stage(run.warehouse, run.publish_id, TABLES)
     summary = ShardSummary()
     if plans:

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from recgpt_ops.agents.crew import Crew
 from recgpt_ops.agents.rows import Persona, Proposal
-from recgpt_ops.agents.vocabulary import closed_list
+from recgpt_ops.agents.vocabulary import closed_list, query_text
 from recgpt_ops.ids import tag_id
 from recgpt_ops.ledger.asking import as_sampling
 from recgpt_ops.llm.languages import check_language
@@ -25,7 +25,7 @@ async def propose(persona: Persona, crew: Crew, *, user_id: str, locale: str, le
     """The persona's tags in the order the expert named them. `leave_out`: types just bought, not to be proposed again."""
     if crew.vocabulary is not None:
         options = closed_list(
-            persona,
+            query_text(persona),
             crew.vocabulary,
             embedder=crew.embedder,
             size=crew.recipe.closed_list_size,

@@ -1,6 +1,7 @@
 """The graph of one user, and a shard of users running side by side.
 
-    context -> planner -> experts (at once) -> arbiter
+    context -> planner -> experts (at once) -> arbiter         V2
+    context -> routes (at once) -> merged in turn              V1
 
 Each user has a graph of its own: nobody waits until all users are planned, and the prefix that planner and arbiter share is still
 in the engine's cache. A user whose row cannot be computed is a failure of that user only; a dead engine ends the shard.
@@ -16,6 +17,7 @@ from recgpt_ops.agents.arbiter import arbitrate
 from recgpt_ops.agents.crew import Crew
 from recgpt_ops.agents.experts import propose
 from recgpt_ops.agents.planner import plan
+from recgpt_ops.agents.routes import follow, merge_routes, user_routes
 from recgpt_ops.agents.rows import Context, UserIntents
 from recgpt_ops.errors import NightError, RowError
 from recgpt_ops.ledger.asking import all_of
@@ -31,12 +33,22 @@ class ShardIntents:
 
 async def compute_user(context: Context, crew: Crew) -> UserIntents:
     """Everything for one user; RowError when it cannot be made."""
+    if crew.recipe.planner == "routes":
+        return await compute_routes(context, crew)
     personas = await plan(context, crew)
     proposed = await all_of(
         propose(persona, crew, user_id=context.user_id, locale=context.locale, leave_out=context.recent_item_types) for persona in personas
     )
     proposals = tuple(proposal for tags in proposed for proposal in tags)
     return UserIntents(context, personas, proposals, await arbitrate(context, proposals, crew))
+
+
+async def compute_routes(context: Context, crew: Crew) -> UserIntents:
+    """The same by V1's design: routes that know nothing of each other, their picks merged in turn."""
+    routes = user_routes(context, crew)
+    picked = await all_of(follow(route, context, crew) for route in routes)
+    proposals = tuple(proposal for picks in picked for proposal in picks)
+    return UserIntents(context, routes, proposals, merge_routes(proposals, count=crew.recipe.final_tag_count))
 
 
 async def compute_users(

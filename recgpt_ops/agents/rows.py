@@ -7,11 +7,14 @@ The `*_row` functions write them as rows of their tables; a test compares their 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NamedTuple
 
 from recgpt_ops.ids import row_id, user_bucket
+
+NEWEST_LINES = 3
 
 
 class Group(NamedTuple):
@@ -23,9 +26,20 @@ class Group(NamedTuple):
     line_ids: tuple[int, ...]
 
 
+class Signal(NamedTuple):
+    """One signal line of a context: kind is season, holiday, weather or trend; name the season, holiday, weather or item type."""
+
+    kind: str
+    name: str
+    text: str
+
+
 @dataclass(frozen=True)
 class Context:
-    """A row of `user_contexts`, as far as the agents need it. Only planner and arbiter are shown `text`."""
+    """A row of `user_contexts`, as far as the agents need it. Only planner, arbiter and V1's routes are shown `text`.
+
+    `line_titles` are the first titles of the newest lines that show an item or a query, with their line numbers.
+    """
 
     ds: str
     scenario: str
@@ -38,6 +52,7 @@ class Context:
     signals: tuple[str, ...]
     groups: tuple[Group, ...]
     recent_item_types: tuple[str, ...]
+    line_titles: tuple[tuple[int, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -53,7 +68,7 @@ class Persona:
     avoid: tuple[str, ...]
     line_ids: tuple[int, ...]
     evidence_by: str
-    call_id: str
+    call_id: str | None
 
 
 class Proposal(NamedTuple):
@@ -111,7 +126,15 @@ def read_context(row: Mapping[str, Any]) -> Context:
             for group in row["groups"]
         ),
         recent_item_types=tuple(row["recent_item_types"]),
+        line_titles=tuple(first_titles(row["lines"])),
     )
+
+
+def first_titles(lines: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int, str]]:
+    """Number and first title of the NEWEST_LINES newest lines that show an item or a query, not only a coupon or mailing."""
+    telling = (line for line in lines if line["item_ids"] or line["queries"])
+    for line in islice(telling, NEWEST_LINES):
+        yield line["line_id"], line["text"].partition(" | ")[2].split("; ")[0]  # all after the first bar is titles
 
 
 def shared_columns(context: Context, publish_id: str) -> dict[str, Any]:

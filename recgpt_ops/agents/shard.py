@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from recgpt_ops.agents.crew import Crew
 from recgpt_ops.agents.graph import ShardIntents, compute_users
-from recgpt_ops.agents.rows import Context, plan_row, proposal_row, read_context, tag_row
+from recgpt_ops.agents.rows import Context, Signal, plan_row, proposal_row, read_context, tag_row
 from recgpt_ops.agents.vocabulary import build_vocabulary
 from recgpt_ops.delta.quarantine import QuarantineRow
 from recgpt_ops.errors import RowError
@@ -60,6 +60,7 @@ def compute_shard(
     context_rows: Iterable[Mapping[str, Any]],
     *,
     words: Iterable[str],
+    signal_rows: Iterable[Mapping[str, Any]] = (),
     engine: Engine,
     embedder: TextEncoder,
     tokenizer: PromptTokenizer,
@@ -67,8 +68,10 @@ def compute_shard(
     limits: CallLimits,
     on_progress: Callable[[int, TokenAccount], None] = lambda users, account: None,
 ) -> ShardResult:
-    """Runs every user of the shard. `words`: the catalog's item types (read for a closed vocabulary only).
+    """Runs every user of the shard.
 
+    `words`: the catalog's item types (read for a closed vocabulary only). `signal_rows`: this generation's rows of
+    environment_signals, from which the contexts' signal lines come.
     `on_progress` is told users finished and the account so far. EngineError comes out; what was answered is in the ledger.
     """
     recorder = open_recorder(
@@ -83,7 +86,8 @@ def compute_shard(
         limits=limits,
     )
     vocabulary = build_vocabulary(words, embedder) if plan.recipe.vocabulary == "closed" else None
-    crew = Crew(plan.recipe, tokenizer, embedder, recorder, vocabulary)
+    signals = {(row["locale"], row["text"]): Signal(row["kind"], row["name"], row["text"]) for row in signal_rows}
+    crew = Crew(plan.recipe, tokenizer, embedder, recorder, vocabulary, signals=signals)
     # A user keeps about one call per persona in flight, so this many users fill the engine and no more contexts than that are held.
     users_in_flight = max(1, limits.max_in_flight // plan.recipe.persona_count)
 

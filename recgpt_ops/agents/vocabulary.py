@@ -49,14 +49,14 @@ def query_text(persona: Persona) -> str:
 
 
 def closed_list(
-    persona: Persona, vocabulary: Vocabulary, *, embedder: TextEncoder, size: int, leave_out: Collection[str], user_id: str, locale: str
+    query: str, vocabulary: Vocabulary, *, embedder: TextEncoder, size: int, leave_out: Collection[str], user_id: str, locale: str
 ) -> tuple[str, ...]:
-    """The `size` words nearest to the persona, without `leave_out` (compared as normalized text), in this user's order.
+    """The `size` words nearest to the query, without `leave_out` (compared as normalized text), in this user's order.
 
     Nearness ties by tag_id; shown in order of sha256(user_id, tag_id). Shorter where the vocabulary is.
     """
     left_out = {normalize_text(word) for word in leave_out}
-    scores = cosines(vocabulary.vectors, embedder.embed([query_text(persona)])[0])
+    scores = cosines(vocabulary.vectors, embedder.embed([query])[0])
     enough = size + len(left_out)  # so many are wanted at most; all that score as well as the last of them stay in, for the ties
     cut = np.sort(scores)[-enough] if enough < len(scores) else -np.inf
     near = [(-scores[index], tag_id(locale, vocabulary.words[index]), vocabulary.words[index]) for index in np.flatnonzero(scores >= cut)]

@@ -31,7 +31,7 @@ def faults_of(directory: Path, **changes: Any) -> list[str]:
 
 def test_every_method_file_of_the_project_loads() -> None:
     names = sorted(path.stem for path in METHODS.glob("*.yaml"))
-    assert names == ["v2", "v2_free"]
+    assert names == ["v1", "v1_hr30", "v1_shared", "v2", "v2_free", "v2_hr30"]
     assert [load_recipe(name).name for name in names] == names
 
 
@@ -63,7 +63,7 @@ def test_an_unknown_key_is_told_with_the_nearest_name_and_a_missing_one_with_the
 def test_all_faults_of_a_file_are_told_at_once(tmp_path: Path) -> None:
     bad = {"max_tokens": 0, "temperature": 3.0, "repetition_penalty": 1.0, "top_p": 0.0, "top_k": -1}
     sampling = {"planner": bad} | {
-        role: {"max_tokens": 16, "temperature": 0.0, "repetition_penalty": 1.0, "top_p": 1.0, "top_k": 0} for role in ("expert", "arbiter")
+        role: {"max_tokens": 16, "temperature": 0.0, "repetition_penalty": 1.0, "top_p": 1.0, "top_k": 0} for role in ("expert", "arbiter", "style", "writer")
     }
     faults = faults_of(tmp_path, closed_list_size=4, final_tag_count=99, persona_count=13, description=" ", sampling=sampling)
     told = "\n".join(faults)
@@ -90,7 +90,7 @@ def test_likelihood_is_refused_for_an_engine_behind_an_address() -> None:
 
 def test_a_context_that_cannot_fit_the_engine_is_refused(tmp_path: Path) -> None:
     assert faults_of(tmp_path, context_budget_tokens=4090) == [
-        "context_budget_tokens 4090 + max_tokens 16 is over engine.max_model_len 4096; lower one or raise the other"
+        "context_budget_tokens 4090 + max_tokens 32 is over engine.max_model_len 4096; lower one or raise the other"
     ]
 
 

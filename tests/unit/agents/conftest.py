@@ -13,7 +13,7 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from recgpt_ops.agents.crew import PROMPTS, Crew
-from recgpt_ops.agents.rows import Context, Group
+from recgpt_ops.agents.rows import Context, Group, Signal
 from recgpt_ops.agents.vocabulary import build_vocabulary
 from recgpt_ops.ledger.recorder import CallRecorder
 from recgpt_ops.llm.fake import FakeEngine
@@ -26,6 +26,15 @@ WORDS = (
     "dog food", "dog treats", "cat food", "cat litter", "candy corn", "chocolate bar", "gummy bears", "pumpkin", "apple cider",
     "frozen pizza", "ice cream", "bagels", "rye bread", "coffee", "green tea", "sparkling water",
 )  # fmt: skip
+
+SIGNALS = (
+    Signal("season", "autumn", "Season: autumn"),
+    Signal("holiday", "Halloween", "Holiday: Halloween (today)"),
+    Signal("holiday", "Veterans Day", "Holiday: Veterans Day (in 11 days)"),
+    Signal("trend", "candy corn", "Selling more than usual: candy corn (4.0 times the rate of the four weeks before)"),
+    Signal("trend", "pumpkin", "Selling more than usual: pumpkin (3.0 times the rate of the four weeks before)"),
+)
+WEATHER = Signal("weather", "rain", "Weather: rain all day")
 
 
 class LetterEmbedder:
@@ -80,7 +89,7 @@ def make_context(user_id: str = "u1", *, locale: str = "en-US", **changes: Any) 
         ),
         "line_ids": (1, 2, 3),
         "attributes": (("age", "35-44"), ("household", "2 adults")),
-        "signals": ("Season: autumn", "Holiday: Halloween in 0 days"),
+        "signals": tuple(signal.text for signal in SIGNALS),
         "groups": (
             Group("cheese", 12, ("cheddar", "cream cheese"), (1,)),
             Group("pets", 5, ("dog food",), (2,)),
@@ -88,6 +97,7 @@ def make_context(user_id: str = "u1", *, locale: str = "en-US", **changes: Any) 
             Group("drinks", 1, ("coffee",), (1,)),
         ),
         "recent_item_types": ("Cheddar", "dog food"),
+        "line_titles": ((1, "cheddar"), (2, "dog food"), (3, "candy corn")),
     }
     return Context(**(values | changes))
 
@@ -103,6 +113,7 @@ def make_crew(tmp_path: Path, tokenizer: PromptTokenizer, embedder: LetterEmbedd
             shard="0000-1023", attempt=1, max_in_flight=max_in_flight, flush_count=64, flush_seconds=2.0,
         )  # fmt: skip
         vocabulary = build_vocabulary(WORDS, embedder) if chosen.vocabulary == "closed" else None
-        return Crew(chosen, tokenizer, embedder, recorder, vocabulary)
+        known = {(locale, signal.text): signal for locale in ("en-US", "zh-CN") for signal in (*SIGNALS, WEATHER)}
+        return Crew(chosen, tokenizer, embedder, recorder, vocabulary, signals=known)
 
     return make

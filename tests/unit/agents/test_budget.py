@@ -22,12 +22,12 @@ DEMO_USERS = 8
 def test_the_demo_asks_at_most_384_calls() -> None:
     planned = planned_calls(load_recipe("v2"), DEMO_USERS)
     # 8 users x 3 picks, 8 x 3 x 5 tags, 8 x 15 tags scored, and as many without the context where no two users share a tag
-    assert planned == (24, 120, 120, 120)
+    assert planned == (24, 120, 120, 120, 0)
     assert planned.total == 384
 
 
 def test_a_recipe_that_writes_takes_one_call_a_role_and_expert() -> None:
-    assert planned_calls(load_recipe("v2_free"), DEMO_USERS) == (8, 24, 8, 0)
+    assert planned_calls(load_recipe("v2_free"), DEMO_USERS) == (8, 24, 8, 0, 0)
 
 
 def test_the_demo_stays_within_its_planned_tokens(make_crew: Callable[..., Crew], tokenizer: PromptTokenizer) -> None:

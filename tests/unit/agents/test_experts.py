@@ -48,11 +48,11 @@ def test_a_list_is_looked_up_by_the_group_and_its_types() -> None:
 def test_the_list_is_the_nearest_words_without_what_was_just_bought_in_the_users_own_order(embedder: LetterEmbedder) -> None:
     vocabulary = build_vocabulary(WORDS, embedder)
     options = {"embedder": embedder, "size": 5, "locale": "en-US"}
-    first = closed_list(cheese_persona(), vocabulary, leave_out=("CHEDDAR ",), user_id="u1", **options)
+    first = closed_list(query_text(cheese_persona()), vocabulary, leave_out=("CHEDDAR ",), user_id="u1", **options)
     assert "cheddar" not in first
     assert {"cream cheese", "string cheese", "goat cheese", "blue cheese"} < set(first)
     assert list(first) == sorted(first, key=lambda word: row_id(("u1", tag_id("en-US", word))))
-    second = closed_list(cheese_persona(), vocabulary, leave_out=("cheddar",), user_id="u2", **options)
+    second = closed_list(query_text(cheese_persona()), vocabulary, leave_out=("cheddar",), user_id="u2", **options)
     assert set(second) == set(first)
     assert second != first
 
@@ -63,7 +63,7 @@ def test_words_that_score_alike_are_taken_by_tag_id(embedder: LetterEmbedder) ->
             return super().embed(["same"] * len(texts))
 
     same = OneVector()
-    chosen = closed_list(cheese_persona(), build_vocabulary(WORDS, same), embedder=same, size=3, leave_out=(), user_id="u1", locale="en-US")
+    chosen = closed_list(query_text(cheese_persona()), build_vocabulary(WORDS, same), embedder=same, size=3, leave_out=(), user_id="u1", locale="en-US")
     assert sorted(chosen) == sorted(sorted(WORDS, key=lambda word: tag_id("en-US", word))[:3])
 
 

@@ -53,7 +53,7 @@ def test_the_program_writes_all_that_an_expert_needs_from_the_group(make_crew: M
     assert cheese.focus == "What the shopper may want next from cheese, judging by 12 signs of interest in 90 days"
     assert cheese.user_summary == "age: 35-44; household: 2 adults"
     assert cheese.evidence == ("cheddar", "cream cheese")
-    assert cheese.context_cues == ("Season: autumn", "Holiday: Halloween in 0 days")
+    assert cheese.context_cues == make_context().signals
     assert cheese.avoid == ("Cheddar",)  # bought in the last days, and of this group
     assert pets.avoid == ("dog food",)
     assert (cheese.line_ids, cheese.evidence_by) == ((1,), "program")

@@ -19,6 +19,7 @@ VALUES: dict[str, object] = {
     "context": make_context().text, "areas": ["cheese", "pets"], "chosen": [], "refused": "", "persona_count": 3, "name": "cheese",
     "focus": "f", "user_summary": "age: 35-44", "evidence": ("cheddar",), "context_cues": ("Season: autumn",), "avoid": ("milk",),
     "shown": ("milk", "eggs"), "tag_count": 15, "max_chars": 120, "pool": ["milk", "eggs"], "pick_count": 2,
+    "route": "trends",
 }  # fmt: skip
 Make = Callable[..., Crew]
 
@@ -35,7 +36,7 @@ def text_of(request: Request) -> str:
 def test_every_template_is_known_and_every_known_one_has_english_and_chinese() -> None:
     found = {path.name for path in PROMPTS.glob("*.jinja")}
     assert found == {f"{name}_v1.{language}.jinja" for name in VARIABLES for language in ("en", "zh")}
-    assert len(found) == 12
+    assert len(found) == 16
 
 
 @pytest.mark.parametrize("name", list(VARIABLES))

@@ -37,7 +37,7 @@ def test_the_id_of_a_tag_row_is_its_key_without_the_generation() -> None:
 def test_a_context_row_is_read_as_far_as_the_agents_need_it() -> None:
     row = {
         "ds": "2017-10-30", "scenario": "default", "method": "v2", "user_id": "u1", "locale": "en-US", "text": "1. milk",
-        "lines": [{"line_id": 1, "text": "milk"}], "attributes": [{"name": "age", "value": "35-44"}], "signals": ["Season: autumn"],
+        "lines": [{"line_id": 1, "text": "Oct 28 (bought) | Milk, 1 gal; Eggs", "item_ids": ["i1", "i2"], "queries": []}], "attributes": [{"name": "age", "value": "35-44"}], "signals": ["Season: autumn"],
         "groups": [{"name": "dairy", "event_count": 3, "item_types": [{"name": "milk", "event_count": 3}], "line_ids": [1]}],
         "recent_item_types": ["milk"], "situation_id": "not needed",
     }  # fmt: skip
