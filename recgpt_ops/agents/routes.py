@@ -128,6 +128,8 @@ def with_lines(context: Context, summary: Summary) -> Summary:
     if context.groups:
         return summary
     titles = tuple(title for _, title in context.line_titles)
+    if not titles:
+        raise RowError("nothing_to_go_by", "the context has no item group, and none of its lines shows an item or a query")
     return summary._replace(texts=summary.texts + titles, types=titles, line_ids=tuple(line_id for line_id, _ in context.line_titles))
 
 

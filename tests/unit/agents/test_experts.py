@@ -63,7 +63,9 @@ def test_words_that_score_alike_are_taken_by_tag_id(embedder: LetterEmbedder) ->
             return super().embed(["same"] * len(texts))
 
     same = OneVector()
-    chosen = closed_list(query_text(cheese_persona()), build_vocabulary(WORDS, same), embedder=same, size=3, leave_out=(), user_id="u1", locale="en-US")
+    chosen = closed_list(
+        query_text(cheese_persona()), build_vocabulary(WORDS, same), embedder=same, size=3, leave_out=(), user_id="u1", locale="en-US"
+    )
     assert sorted(chosen) == sorted(sorted(WORDS, key=lambda word: tag_id("en-US", word))[:3])
 
 
