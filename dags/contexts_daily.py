@@ -39,6 +39,7 @@ from datetime import timedelta
 from airflow.sdk import DAG, CronPartitionTimetable, Param
 
 from dags.common.defaults import DEFAULT_ARGS
+from dags.common.late import late_alert
 from dags.common.submit import spark_task
 from dags.common.tags import Tag, tags
 from recgpt_ops.settings import load_settings
@@ -53,6 +54,7 @@ with DAG(
     max_active_runs=1,  # days share the bucket tables; one after the other each day finds the buckets of the day before
     tags=tags(Tag.DAILY, Tag.SPARK, Tag.CONTEXTS),
     default_args=DEFAULT_ARGS,
+    deadline=late_alert(),
     params={
         "ds": Param(None, type=["null", "string"], format="date", description="Business date; the partition key when empty"),
         "users": Param(None, type=["null", "integer"], minimum=1, description="The N users with the smallest sha256(user_id)"),

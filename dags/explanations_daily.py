@@ -38,6 +38,7 @@ from airflow.sdk import DAG, PartitionedAssetTimetable
 
 from dags.common.assets import table_asset
 from dags.common.defaults import DEFAULT_ARGS, FOLLOWING_PARAMS
+from dags.common.late import late_alert
 from dags.common.ray_jobs import ray_task
 from dags.common.tags import Tag, tags
 
@@ -49,6 +50,7 @@ with DAG(
     max_active_runs=1,  # nights share the engine, as in intents_daily
     tags=tags(Tag.DAILY, Tag.RAY, Tag.EXPLANATIONS),
     default_args=DEFAULT_ARGS,
+    deadline=late_alert(),
     params=FOLLOWING_PARAMS,
 ) as dag:
     ray_task("jobs/ray/explanations.py", limit=timedelta(hours=6))

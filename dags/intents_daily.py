@@ -37,6 +37,7 @@ from airflow.sdk import DAG, PartitionedAssetTimetable
 
 from dags.common.assets import table_asset
 from dags.common.defaults import DEFAULT_ARGS, FOLLOWING_PARAMS
+from dags.common.late import late_alert
 from dags.common.ray_jobs import ray_task
 from dags.common.tags import Tag, tags
 
@@ -48,6 +49,7 @@ with DAG(
     max_active_runs=1,  # nights share the engine; two at once would only wait for each other, with half the prefix cache each
     tags=tags(Tag.DAILY, Tag.RAY, Tag.INTENTS),
     default_args=DEFAULT_ARGS,
+    deadline=late_alert(),
     params=FOLLOWING_PARAMS,
 ) as dag:
     intents = ray_task("jobs/ray/intents.py", limit=timedelta(hours=6))

@@ -36,6 +36,7 @@ from airflow.sdk import DAG, PartitionedAssetTimetable
 
 from dags.common.assets import table_asset
 from dags.common.defaults import DEFAULT_ARGS, FOLLOWING_PARAMS
+from dags.common.late import late_alert
 from dags.common.ray_jobs import ray_task
 from dags.common.submit import publish_task
 from dags.common.tags import Tag, tags
@@ -48,6 +49,7 @@ with DAG(
     max_active_runs=1,  # nights share the engine, as in intents_daily
     tags=tags(Tag.DAILY, Tag.RAY, Tag.JUDGING, Tag.PUBLISHES),
     default_args=DEFAULT_ARGS,
+    deadline=late_alert(),
     params=FOLLOWING_PARAMS,
 ) as dag:
     tag_verdicts = ray_task("jobs/ray/tag_verdicts.py", limit=timedelta(hours=4))

@@ -2,7 +2,7 @@
 
 version = input_version(warehouse, settings, ds="2017-10-30", method="v2")
 version.digest        what `publications.input_digest` records
-version.parts         feeds, recipe, prompts and model by name: what a message names when they changed
+version.parts         feeds, recipe, prompts of each room, judging and model by name: what a message names when they changed
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from recgpt_ops.settings import Settings
 from recgpt_ops.tables import ROOT
 
 FIRST_STAGE = "night_users"
-PROMPTS = ROOT / "recgpt_ops" / "agents" / "prompts"
+ROOMS = ROOT / "recgpt_ops"  # each room that asks a model has a folder `prompts`
 
 
 @dataclass(frozen=True)
@@ -46,19 +46,27 @@ class InputVersion:
 
 
 def input_version(warehouse: Warehouse, settings: Settings, *, ds: str, method: str) -> InputVersion:
-    """What a night of `ds` by `method` would be made from now."""
-    feeds = {f"feed {name}": digest for name, digest in feeds_digest(warehouse, ds).items()}
-    return InputVersion(
-        {**feeds, f"recipe {method}": load_recipe(method).digest, "prompts": prompts_digest(), "model": settings.engine.model}
-    )
+    """What a night of `ds` by `method` would be made from now. A recipe that ends at its candidates has nothing judged."""
+    recipe = load_recipe(method)
+    parts = {f"feed {name}": digest for name, digest in feeds_digest(warehouse, ds).items()}
+    parts |= {f"recipe {method}": recipe.digest, "prompts of agents": prompts_digest("agents"), "model": settings.engine.model}
+    if recipe.explanations != "none":
+        parts |= {f"prompts of {room}": prompts_digest(room) for room in ("explanations", "judges")}
+        parts["judging"] = judging_digest(settings)
+    return InputVersion(parts)
 
 
-def prompts_digest() -> str:
-    """Digest of the prompt templates' names and text."""
+def prompts_digest(room: str) -> str:
+    """Digest of the names and the text of a room's prompt templates."""
     digest = hashlib.sha256()
-    for path in sorted(PROMPTS.glob("*.jinja")):
+    for path in sorted((ROOMS / room / "prompts").glob("*.jinja")):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
+
+
+def judging_digest(settings: Settings) -> str:
+    """Digest of everything that decides a judge's levels beside its prompts."""
+    return hashlib.sha256(repr(getattr(settings, "judging", None)).encode()).hexdigest()
 
 
 class Asked(NamedTuple):
@@ -77,9 +85,14 @@ class Standing(NamedTuple):
     versions: Mapping[str, InputVersion]
 
     @property
+    def open_methods(self) -> tuple[str, ...]:
+        """The methods with something to do: never visible, or without somebody who was asked for."""
+        return tuple(method for method in self.versions if method not in self.visible or self.missing[method])
+
+    @property
     def is_done(self) -> bool:
         """Every method is visible, made from the same inputs, with everybody who was asked for."""
-        return all(method in self.visible for method in self.versions) and not self.changed and not any(self.missing.values())
+        return not self.open_methods and not self.changed
 
     @property
     def why(self) -> str:
@@ -145,11 +158,17 @@ def first_inputs(warehouse: Warehouse, publish_id: str) -> dict[str, dict[str, s
 
 
 def recorded_parts(warehouse: Warehouse, publication: Mapping[str, Any], method: str) -> dict[str, str]:
-    """The parts that the visible night was made from; its audience may stand in a second generation of the same attempt."""
+    """The parts that the visible night was made from.
+
+    Found by its attempt, since its audience may stand in a second generation. Methods that ran apart from each other each have an
+    attempt of that number, so the method must be among the run's.
+    """
     rows = read_rows(warehouse, "nights", where=(pc.field("ds") == publication["ds"]) & (pc.field("stage") == FIRST_STAGE))
     for row in rows:
         if row["attempt"] == publication["fence"] and row["scenario"] == publication["scenario"] and row["state"] == "done":
-            return first_inputs(warehouse, str(row["publish_id"])).get(method, {})
+            inputs = first_inputs(warehouse, str(row["publish_id"]))
+            if method in inputs:
+                return inputs[method]
     return {}
 
 

@@ -108,6 +108,7 @@ class Night:
     methods: list[str]
     scenario: str
     cron_time_zone: str  # the head DAG starts at midnight here; set it to the business time zone of the warehouse
+    deadline_hours: float  # a DAG of a night that takes longer since it was queued is told as late
     keep_days: int  # of generations that nothing visible names; for maintenance, as above
 
 

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from dags.common.lineage import lineage_environment
 from recgpt_ops.ids import publish_id_of
 from recgpt_ops.tables import ROOT
 
@@ -27,7 +28,7 @@ def airflow_environment(home: Path) -> dict[str, str]:
         "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__LOGGING__LOGGING_LEVEL": "ERROR",  # INFO is 200 lines a night, WARNING one a second while a retry waits
-        "AIRFLOW__OPENLINEAGE__DISABLED": "True",
+        **lineage_environment(home),
     }
 
 

@@ -13,15 +13,19 @@ from collections import deque
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from dags.common.arguments import RunIdentity, audience_arguments, job_arguments, run_identity
 from dags.common.assets import table_asset, tables_of
+from dags.common.lineage import lineage_of
 from recgpt_ops.errors import UsageError
 from recgpt_ops.tables import ROOT, load_contract
+
+if TYPE_CHECKING:
+    from airflow.providers.openlineage.extractors import OperatorLineage
 
 MANIFEST = "RECGPT-MANIFEST "
 FIRST_TABLE = "night_users"
@@ -63,7 +67,8 @@ class JobOperator(BaseOperator):
     def __init__(self, *, job: str, is_head: bool = False, **arguments: Any) -> None:
         super().__init__(outlets=[table_asset(table) for table in tables_of(job)], **arguments)
         self.job, self.is_head = job, is_head
-        self.ds: str | None = None  # this and the next are told by the failure callback, known once the job ran
+        self.ds: str | None = None  # this and the next two are known once the run is identified: for the failure callback and lineage
+        self.warehouse: str | None = None
         self.exit_code: int | None = None
         self.is_killed = False
 
@@ -74,7 +79,7 @@ class JobOperator(BaseOperator):
         except UsageError as error:
             self.exit_code = error.exit_code
             raise AirflowFailException(str(error)) from error
-        self.ds = identity.ds
+        self.ds, self.warehouse = identity.ds, identity.warehouse
         return identity
 
     def command(self, context: Mapping[str, Any], identity: RunIdentity, *, python: str = sys.executable) -> list[str]:
@@ -98,6 +103,10 @@ class JobOperator(BaseOperator):
             event = context["outlet_events"][asset]
             event.add_partitions(identity.ds)
             event.extra = {"publish_id": identity.publish_id, "warehouse": identity.warehouse}
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> OperatorLineage[Any, Any] | None:
+        """The tables in and out, asked for by Airflow's OpenLineage provider when the task has ended; None before a run is known."""
+        return None if self.warehouse is None else lineage_of(self.job, self.warehouse)
 
 
 class ProcessJobOperator(JobOperator):

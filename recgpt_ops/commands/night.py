@@ -59,7 +59,8 @@ def night(
     if found.changed and not rebuild:
         raise InputsChangedError(changed_text(checked, found, as_option(warehouse)))
     why = "rebuild" if rebuild and found.visible else found.why
-    order = NightOrder(checked, settings.night.scenario, tuple(methods), asked.users, asked.user_ids, why)
+    computed = tuple(methods) if rebuild else found.open_methods
+    order = NightOrder(checked, settings.night.scenario, computed, asked.users, asked.user_ids, why)
     result = run_night(opened, settings, order)
     write_summary(opened, result, checked, form=form, option=as_option(warehouse))
 

@@ -59,6 +59,8 @@ def night_audience(
     choices = []
     if wanted.why == "rebuild" and base.is_same_ds:
         choices.append(choose_again(base.rows))
+    elif named is None and not base.is_same_ds and (others := users_of_other_methods(session, warehouse, key)) is not None:
+        choices.append(others)
     if named is not None:
         choices.append(choose_by_name(named, base.rows, is_same_ds=base.is_same_ds))
     if not choices:
@@ -97,6 +99,24 @@ def find_base(session: SparkSession, warehouse: Warehouse, key: NightKey) -> Bas
         & (F.col("method") == key.method)
     )
     return Base(rows, is_same_ds=newest == key.ds)
+
+
+def users_of_other_methods(session: SparkSession, warehouse: Warehouse, key: NightKey) -> DataFrame | None:
+    """(user_id, reason) of everyone whom other methods computed on this ds; None where none is visible.
+
+    A method that comes to a night later gets the audience that is there, so that the methods can be compared.
+    """
+    shown = [
+        row["publish_id"]
+        for (ds, scenario, method), row in visible_publications(warehouse).items()
+        if (ds, scenario) == (key.ds, key.scenario) and method != key.method
+    ]
+    if not shown:
+        return None
+    rows = read_delta(session, warehouse.path(TABLE)).filter(
+        (F.col("ds") == key.ds) & F.col("publish_id").isin(*shown) & (F.col("scenario") == key.scenario) & (F.col("method") != key.method)
+    )
+    return choose_again(rows).groupBy("user_id").agg(F.min("reason").alias("reason"))
 
 
 def named_users(session: SparkSession, profiles: DataFrame, wanted: Wanted) -> DataFrame | None:

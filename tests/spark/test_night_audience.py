@@ -35,9 +35,9 @@ def warehouse(tmp_path_factory):
     return made
 
 
-def audience(spark, warehouse, ds, publish_id, *, users=None, user_ids=(), why="night", max_users=2):
+def audience(spark, warehouse, ds, publish_id, *, users=None, user_ids=(), why="night", max_users=2, method="v2"):
     rows = night_audience(
-        spark, warehouse, NightKey(ds, "default", "v2", publish_id, 1), Wanted(users, user_ids, why),
+        spark, warehouse, NightKey(ds, "default", method, publish_id, 1), Wanted(users, user_ids, why),
         policy=Audience(max_users=max_users, max_age_days=14), weather=load_weather(None),
     )  # fmt: skip
     return rows.toArrow()
@@ -74,6 +74,13 @@ def test_nights_one_after_the_other(spark, warehouse):
     assert {name: row[::2] for name, row in told(again).items()} == {
         name: ("skipped" if name == NAMES[4] else "computed", "p3") for name in NAMES
     }
+
+    for why in ("night", "rebuild"):  # a method that comes later gets the audience that is there, unless users are named
+        other = audience(spark, warehouse, DS, "p5", why=why, method="v1")
+        assert {name: row[::2] for name, row in told(other).items()} == {
+            name: ("skipped" if name == NAMES[4] else "computed", "p5") for name in NAMES
+        }
+    assert set(told(audience(spark, warehouse, DS, "p5", user_ids=[NAMES[3]], method="v1"))) == {NAMES[3]}
 
     tomorrow = audience(spark, warehouse, "2017-10-31", "p4", user_ids=[NAMES[5]])
     assert told(tomorrow)[NAMES[5]] == ("computed", "forced", "p4")

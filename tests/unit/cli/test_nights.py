@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from recgpt_ops import nights
@@ -46,9 +48,14 @@ def test_an_import_of_later_days_changes_nothing(done, settings):
 
 
 def test_case_014_a_changed_prompt_is_a_changed_input(done, settings, monkeypatch, tmp_path):
-    (tmp_path / "planner_v1.en.jinja").write_text("other words")
-    monkeypatch.setattr(nights, "PROMPTS", tmp_path)
-    assert stand(done, settings).changed == {"v2": ["prompts"]}
+    for room in ("agents", "explanations", "judges"):
+        shutil.copytree(nights.ROOMS / room / "prompts", tmp_path / room / "prompts")
+    monkeypatch.setattr(nights, "ROOMS", tmp_path)
+    assert stand(done, settings).is_done
+    for changed, room in enumerate(("agents", "explanations", "judges"), start=1):
+        (tmp_path / room / "prompts" / "new_v1.en.jinja").write_text("other words")
+        assert len(stand(done, settings).changed["v2"]) == changed
+    assert stand(done, settings).changed == {"v2": ["prompts of agents", "prompts of explanations", "prompts of judges"]}
 
 
 def test_smallest_hashes_and_named_users_make_up_who_is_asked_for(warehouse):
