@@ -1,22 +1,15 @@
 """The warehouse as people query it: DuckDB over what is visible, for reading only.
 
-    feeds and records     whole
-    state tables          the newest generation of each bucket
-    night_users           the generation that the pointer names, of every night
-    other night tables    the rows that a visible night_users names by (scenario, method, user_id, made_by), under that night's ds: a
-                          user who was carried from an older night stands in both nights
-    explanations and      hold nothing of a user: the rows of the generation that a visible assignment names (explanation_made_by), under the
-    their verdicts        ds of that assignment; a text that an older night wrote stands in each night that shows it, once
-    environment_signals   the generations that visible night_users of the same ds name
-
-Tables are called by their names without version; one that was never made is empty. Files are read when a query asks for them. Once
-the tables are known, files, network, extensions and settings are locked.
+`views` says what is visible and what else there is to ask. Here each table gets its files: of night tables only those of generations
+that some visible night names, of state tables those of the newest generations. One that was never made is empty. Files are read when a
+query asks for them. Once the tables are known, files, network, extensions and settings are locked.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import duckdb
@@ -25,95 +18,65 @@ from recgpt_ops.delta.pointer import visible_publications
 from recgpt_ops.delta.reading import DataFile, files_dataset, generation_files, state_files, state_generations
 from recgpt_ops.delta.warehouse import Warehouse
 from recgpt_ops.errors import UsageError
-from recgpt_ops.tables import all_contracts, load_contract
+from recgpt_ops.tables import Contract, all_contracts
+from recgpt_ops.views import EXPLAINED, all_relations, shown_name
 
 END_OF_TIME = "9999-12-31"
+STORED = "stored"  # the schema of the tables as they lie in the warehouse; what people name stands in main
+SPARK_WORDS = (  # functions that views use and that DuckDB calls otherwise
+    "CREATE MACRO explode(list_) AS unnest(list_)",
+    "CREATE MACRO size(list_) AS len(list_)",
+    "CREATE MACRO array_min(list_) AS list_min(list_)",
+)
 LOCKS = (
     "SET python_enable_replacements = false",  # or a query could name the variables of the program that runs it
     "SET enable_external_access = false",
     "SET lock_configuration = true",
 )
-EXPLAINED = ("explanations", "explanation_verdicts")  # night tables without a user
+GENERATIONS = f"CREATE TABLE {STORED}.generations AS SELECT made_by FROM night_users UNION SELECT publish_id FROM night_users"
+EXPLANATIONS_NAMED = "SELECT DISTINCT explanation_made_by FROM explanation_assignments WHERE status IN ('written', 'shared')"
 READING = frozenset({duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN})
 
 
 def connect(warehouse: Warehouse) -> duckdb.DuckDBPyConnection:
-    """A locked connection that knows every table of every contract."""
+    """A locked connection that knows every table of every contract and every view."""
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
-    add_visible_nights(connection, warehouse)
-    for name, contract in all_contracts().items():
-        if name == "night_users":
-            continue
-        if contract.kind == "state":
-            generations = state_generations(warehouse, name, arrived_cut_ds=END_OF_TIME)
-            connection.register(name, files_dataset(contract, state_files(warehouse, name, generations)))
-        elif contract.kind == "night":
-            if name not in EXPLAINED:
-                add_night_table(connection, warehouse, name)
-        else:
-            connection.register(name, files_dataset(contract, generation_files(warehouse, name)))
-    add_explained_tables(connection, warehouse)
+    connection.execute(f"CREATE SCHEMA {STORED}")
+    for word in SPARK_WORDS:
+        connection.execute(word)
+    contracts = {shown_name(contract): contract for contract in all_contracts().values()}
+    for relation in all_relations(stored=f"{STORED}."):
+        if contract := contracts.get(relation.name):
+            add_stored(connection, contract, shown_files(connection, warehouse, contract))
+        connection.execute(f"CREATE VIEW {relation.name} AS {relation.select}")
+        if relation.name == "night_users":
+            connection.execute(GENERATIONS)
     for lock in LOCKS:
         connection.execute(lock)
     return connection
 
 
-def add_visible_nights(connection: duckdb.DuckDBPyConnection, warehouse: Warehouse) -> None:
-    """The view night_users, and `_shown`: which publish_id each user of each night and method shows."""
-    visible = {night: str(row["publish_id"]) for night, row in visible_publications(warehouse).items()}
-    files = generation_files(warehouse, "night_users", ds={ds for ds, _, _ in visible}, publish_id=set(visible.values()))
-    connection.register("_night_users", files_dataset(load_contract("night_users"), files))
-    connection.execute("CREATE TABLE _visible (ds VARCHAR, scenario VARCHAR, method VARCHAR, publish_id VARCHAR)")
-    if visible:
-        connection.executemany("INSERT INTO _visible VALUES (?, ?, ?, ?)", [[*night, shown] for night, shown in visible.items()])
-    connection.execute(
-        "CREATE VIEW night_users AS SELECT n.* FROM _night_users n SEMI JOIN _visible USING (ds, scenario, method, publish_id)"
-    )
+def add_stored(connection: duckdb.DuckDBPyConnection, contract: Contract, files: Sequence[DataFile]) -> None:
+    """The files as one table of the schema `stored`, out of the way of those who list tables."""
+    connection.execute(f"USE {STORED}")  # a relation becomes a view of the schema in use
+    connection.from_arrow(files_dataset(contract, files)).create_view(contract.table_id)
+    connection.execute("USE main")
 
 
-def add_night_table(connection: duckdb.DuckDBPyConnection, warehouse: Warehouse, name: str) -> None:
-    """The view of one night table; only files of generations that some visible night names are opened."""
-    contract = load_contract(name)
-    has_method = "method" in contract.column_names
-    connection.register(f"_{name}", files_dataset(contract, shown_files(connection, warehouse, name)))
-    if has_method:
-        connection.execute(
-            f"CREATE VIEW {name} AS SELECT t.* REPLACE (n.ds AS ds) FROM _{name} t JOIN night_users n ON "
-            "t.scenario = n.scenario AND t.method = n.method AND t.user_id = n.user_id AND t.publish_id = n.made_by"
-        )
-        return
-    key = ", ".join(contract.digest_key)
-    connection.execute(  # several attempts of a night may have made the same signals; one copy is shown
-        f"CREATE VIEW {name} AS SELECT t.* FROM _{name} t SEMI JOIN "
-        "(SELECT ds, scenario, made_by AS publish_id FROM night_users UNION SELECT ds, scenario, publish_id FROM night_users) "
-        f"USING (ds, scenario, publish_id) QUALIFY row_number() OVER (PARTITION BY {key} ORDER BY publish_id) = 1"
-    )
-
-
-def add_explained_tables(connection: duckdb.DuckDBPyConnection, warehouse: Warehouse) -> None:
-    """The views of what users share: explanations and their verdicts, of the generations that visible assignments name.
-
-    Attempts of one night may each have written the same explanation; text and verdicts are then shown from one of them.
-    """
-    connection.execute(
-        "CREATE VIEW _shown_explanations AS SELECT ds, scenario, method, explanation_id, min(explanation_made_by) AS publish_id "
-        "FROM explanation_assignments WHERE status IN ('written', 'shared') GROUP BY ALL"
-    )
-    named = connection.execute("SELECT DISTINCT publish_id FROM _shown_explanations").fetchall()
-    for name in EXPLAINED:
-        files = generation_files(warehouse, name, publish_id={publish_id for (publish_id,) in named})
-        connection.register(f"_{name}", files_dataset(load_contract(name), files))
-        connection.execute(
-            f"CREATE VIEW {name} AS SELECT t.* REPLACE (n.ds AS ds) FROM _{name} t JOIN _shown_explanations n ON "
-            "t.scenario = n.scenario AND t.method = n.method AND t.explanation_id = n.explanation_id AND t.publish_id = n.publish_id"
-        )
-
-
-def shown_files(connection: duckdb.DuckDBPyConnection, warehouse: Warehouse, name: str) -> list[DataFile]:
-    """The files of the generations that visible nights name."""
-    named = connection.execute("SELECT made_by FROM night_users UNION SELECT publish_id FROM night_users").fetchall()
-    return generation_files(warehouse, name, publish_id={publish_id for (publish_id,) in named})
+def shown_files(connection: duckdb.DuckDBPyConnection, warehouse: Warehouse, contract: Contract) -> list[DataFile]:
+    """The files that visible rows may stand in: all of a feed or record, else those of the generations that something visible names."""
+    name = contract.name
+    if contract.kind == "state":
+        return state_files(warehouse, name, state_generations(warehouse, name, arrived_cut_ds=END_OF_TIME))
+    if contract.kind != "night":
+        return generation_files(warehouse, name)
+    if name == "night_users":
+        nights = visible_publications(warehouse)
+        shown = {str(row["publish_id"]) for row in nights.values()}
+        return generation_files(warehouse, name, ds={ds for ds, _, _ in nights}, publish_id=shown)
+    told = connection.execute(EXPLANATIONS_NAMED if name in EXPLAINED else f"FROM {STORED}.generations").fetchall()
+    return generation_files(warehouse, name, publish_id={publish_id for (publish_id,) in told})
 
 
 def fetch_select(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
