@@ -122,6 +122,18 @@ class Signals:
 
 
 @dataclass(frozen=True)
+class Judging:
+    """Who judges tags and explanations, and how. Writer and judge are separate: every method's output is judged the same way."""
+
+    judge_methods: list[str]  # panel (one call a dimension), one_shot (one call in all, V1's judge), or both
+    level_from: Literal["label_logprobs", "generation"]  # cut from the labels' log-probabilities (small models), or written
+    judge_share_ratio: float  # of users (tags) and of explanations that are judged, drawn by a hash of their id
+    allow_self_judging: bool  # the model may judge what it wrote; said on every verdict
+    reviewer: Literal["rule", "model"]  # who makes S, A or B of a panel's levels
+    engine: Engine | None  # the judges' own engine; null: the writers'
+
+
+@dataclass(frozen=True)
 class Quarantine:
     """Above this share of bad rows a stage fails and publishes nothing."""
 
@@ -142,6 +154,7 @@ class Settings:
     audience: Audience
     night: Night
     signals: Signals
+    judging: Judging
     quarantine: Quarantine
 
 
@@ -191,7 +204,9 @@ def overlay_environment(values: dict[str, Any], environment: Mapping[str, str]) 
         *parents, leaf = variable.removeprefix(PREFIX).lower().split("__")
         target = values
         for parent in parents:
-            target = target.setdefault(parent, {})
+            if target.get(parent) is None:  # a group that the file leaves out, or leaves null
+                target[parent] = {}
+            target = target[parent]
             if not isinstance(target, dict):
                 faults.append(f"{variable}: {parent} is one value, not a group; drop what follows __")
                 break
@@ -220,11 +235,18 @@ def build(cls: type, values: Any, path: str, faults: list[str]) -> Any:
     for name in names:
         if name not in values:
             faults.append(f"{path}{name} is missing; copy it from infra/env/local.yaml")
-        elif is_dataclass(hints[name]):
-            built[name] = build(hints[name], values[name], f"{path}{name}.", faults)
+        elif group := group_type(hints[name], values[name]):
+            built[name] = build(group, values[name], f"{path}{name}.", faults)
         else:
             built[name] = checked(values[name], hints[name], f"{path}{name}", faults)
     return None if faults else cls(**built)
+
+
+def group_type(hint: Any, value: Any) -> type | None:
+    """The dataclass that a value must fill; None for a plain value, and for the null of a group that may be left out."""
+    kinds = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    group = next((kind for kind in kinds if is_dataclass(kind)), None)
+    return None if group is None or (value is None and type(None) in kinds) else group  # type: ignore[return-value]  # a class, not a row
 
 
 def checked(value: Any, hint: Any, path: str, faults: list[str]) -> Any:

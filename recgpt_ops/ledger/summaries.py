@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,6 +48,7 @@ class ShardSummary:
     ledger_faults: list[str] = field(default_factory=list)
     engine_loads: int = 0
     engine: dict[str, Any] = field(default_factory=dict)  # what answered: model, hashes, build, effective sampling
+    tallies: Counter[tuple[str, ...]] = field(default_factory=Counter)  # further counts, each under a path of words
 
     def __add__(self, other: ShardSummary) -> ShardSummary:
         return ShardSummary(
@@ -60,11 +61,14 @@ class ShardSummary:
             self.ledger_faults + other.ledger_faults,
             self.engine_loads + other.engine_loads,
             other.engine or self.engine,
+            self.tallies + other.tallies,
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it as plain values, for the night's record."""
-        return asdict(self) | {"rows": dict(self.rows), "reasons": dict(self.reasons), "tokens_by_role": dict(self.tokens_by_role)}
+        """All of it but the tallies as plain values, for the night's record."""
+        plain = asdict(replace(self, tallies=Counter()))
+        del plain["tallies"]
+        return plain | {"rows": dict(self.rows), "reasons": dict(self.reasons), "tokens_by_role": dict(self.tokens_by_role)}
 
 
 def check_failures(summary: ShardSummary, *, stage: str, what: str, ds: str, max_ratio: float) -> None:
@@ -72,10 +76,10 @@ def check_failures(summary: ShardSummary, *, stage: str, what: str, ds: str, max
 
     `what` names the inputs, such as users. The reasons are told with their counts, the commonest first.
     """
-    if summary.failed > max_ratio * summary.inputs:
+    if summary.failed > max_ratio * summary.inputs or 0 < summary.inputs == summary.failed:
         reasons = ", ".join(f"{reason} {count}" for reason, count in summary.reasons.most_common())
         raise NightError(
-            f"{stage}, ds={ds}: {summary.failed} of {summary.inputs} {what} could not be computed ({reasons}), more than "
+            f"{stage}, ds={ds}: {summary.failed} of {summary.inputs} {what} could not be computed ({reasons}), all or more than "
             f'quarantine.stage_max_ratio {max_ratio:g}; nothing is published. Read why: recgpt query "select * from quarantine"'
         )
 

@@ -92,13 +92,16 @@ class FakeEngine:
         if request.forced_ids is not None:
             text = ""
             logprobs = tuple(-(1 + number(seed, index, id_) % 8000) / 1000 for index, id_ in enumerate(request.forced_ids))
+        elif request.label_ids is not None:
+            text = ""
+            logprobs = tuple(-(1 + number(seed, id_) % 8000) / 1000 for id_ in request.label_ids)
         elif text is None and request.choice is not None:
             text = request.choice[number(seed) % len(request.choice)]
         elif text is None and request.json_schema is not None:
             text = json.dumps(instance(json.loads(request.json_schema), seed), ensure_ascii=False, separators=(",", ":"))
         elif text is None:
             text = words(seed)
-        completion = len(request.forced_ids) if request.forced_ids is not None else min(request.sampling.max_tokens, max(1, len(text) // 4))
+        completion = len(logprobs) if request.forced_ids is not None and logprobs else min(request.new_tokens, max(1, len(text) // 4))
         prompt = max(1, len(request.token_ids))
         return Answer(text, "stop", prompt, prompt // 128 * 128, completion, 0.001, logprobs)
 

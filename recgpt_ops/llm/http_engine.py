@@ -101,8 +101,9 @@ class HttpEngine:
 
     async def answer(self, request: Request) -> Answer:
         """The answer; RowError for what the server refuses, EngineError when it stays away."""
-        if request.forced_ids is not None:
-            raise EngineError("scoring by likelihood was asked of an OpenAI-compatible address; the recipe should have been refused")
+        if request.forced_ids is not None or request.label_ids is not None:
+            what = "scoring by likelihood" if request.forced_ids is not None else "reading labels' log-probabilities"
+            raise EngineError(f"{what} was asked of an OpenAI-compatible address; recipe or settings should have been refused")
         if request.token_ids:
             check_request(request, self.known)
         started = time.monotonic()

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from recgpt_ops.errors import RowError
 from recgpt_ops.prompts import Message
 
+CONSTRAINTS = ("choice", "json_schema", "forced_ids", "label_ids")  # what an answer is held to; a request has one of them or none
 
 @dataclass(frozen=True)
 class Sampling:
@@ -31,9 +32,11 @@ class Sampling:
 class Request:
     """One call. `token_ids` is the encoded prompt; empty only where the engine has no tokenizer of ours (an address by chat).
 
-    At most one of `choice` (answer is one of these texts), `json_schema` (answer is compact JSON of this schema) and
-    `forced_ids` (no text is wanted, but the raw log-probability of each of these ids in turn) is set; none means free text.
-    `user_id` None: nothing of a user is in the prompt, so its answer is shared.
+    At most one of `choice` (answer is one of these texts), `json_schema` (answer is compact JSON of this schema), `forced_ids`
+    (no text is wanted, but the raw log-probability of each of these ids in turn) and `label_ids` (the same of each of these ids
+    as the answer's first, side by side) is set; none means free text.
+    `user_id` None: nothing of a user is in the prompt, so its answer is shared. `basis`: digest of what else decides how the
+    answer is read, such as a judge's cut-offs; None where nothing else does.
     """
 
     role: str
@@ -46,10 +49,14 @@ class Request:
     forced_ids: tuple[int, ...] | None = None
     user_id: str | None = None
     cache_scope: str | None = None  # prompts share the engine's prefix cache only within a scope; changes cost, never the answer
+    label_ids: tuple[int, ...] | None = None
+    basis: str | None = None
 
     @property
     def new_tokens(self) -> int:
         """The most positions the answer may take."""
+        if self.label_ids is not None:
+            return 1
         return len(self.forced_ids) if self.forced_ids is not None else self.sampling.max_tokens
 
 
@@ -57,7 +64,7 @@ class Request:
 class Answer:
     """What the engine said. `finish_reason` is stop or length; `seconds` from submission to answer, waiting included.
 
-    `cached_tokens` None: the engine does not say. `logprobs`: one raw log-probability per forced id, else None.
+    `cached_tokens` None: the engine does not say. `logprobs`: one raw log-probability per forced or label id, else None.
     """
 
     text: str
@@ -100,13 +107,15 @@ class Engine(Protocol):
 def check_request(request: Request, identity: EngineIdentity) -> None:
     """Refuses, before the engine sees it, what would cost an engine or a batch (001, 002): RowError names both numbers."""
     limit, vocabulary = identity.max_model_len, identity.vocabulary_size
-    constraints = [name for name in ("choice", "json_schema", "forced_ids") if getattr(request, name) is not None]
+    constraints = [name for name in CONSTRAINTS if getattr(request, name) is not None]
     if len(constraints) > 1:
         raise RowError("bad_request", f"{request.role}: {' and '.join(constraints)} are set; one request takes one")
     if request.choice is not None and (not request.choice or not all(request.choice) or len(set(request.choice)) < len(request.choice)):
         raise RowError("bad_request", f"{request.role}: {len(request.choice)} choices, some empty or equal, or none at all")
     if request.json_schema is not None and not request.json_schema.strip().startswith("{"):
         raise RowError("bad_request", f"{request.role}: {request.json_schema[:80]!r} is no JSON schema")
+    if request.label_ids is not None and (not request.label_ids or len(set(request.label_ids)) < len(request.label_ids)):
+        raise RowError("bad_request", f"{request.role}: label ids {request.label_ids}; expected some, each once")
     if limit and not request.token_ids:
         raise RowError("prompt_empty", f"{request.role}: the prompt has no tokens")
     if request.new_tokens < 1:
@@ -116,7 +125,7 @@ def check_request(request: Request, identity: EngineIdentity) -> None:
             "prompt_too_long",
             f"{request.role}: {len(request.token_ids)} prompt tokens + {request.new_tokens} new tokens are more than the model's {limit}",
         )
-    for what, ids in (("prompt", request.token_ids), ("forced", request.forced_ids or ())):
+    for what, ids in (("prompt", request.token_ids), ("forced", request.forced_ids or ()), ("label", request.label_ids or ())):
         if vocabulary and ids and (min(ids) < 0 or max(ids) >= vocabulary):
             raise RowError(
                 "bad_token_id", f"{request.role}: {what} ids span {min(ids)} to {max(ids)}; the vocabulary ends at {vocabulary - 1}"

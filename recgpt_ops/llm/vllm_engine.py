@@ -115,6 +115,8 @@ def sampling_params(request: Request) -> SamplingParams:
     if request.forced_ids is not None:
         forced = list(request.forced_ids)
         return SamplingParams(max_tokens=len(forced), logprobs=0, ignore_eos=True, extra_args={FORCED: forced}, **settings)
+    if request.label_ids is not None:
+        return SamplingParams(max_tokens=1, logprob_token_ids=list(request.label_ids), ignore_eos=True, **settings)
     structured = None
     if request.choice is not None:
         structured = StructuredOutputsParams(choice=list(request.choice))
@@ -158,6 +160,8 @@ def read_output(output: Any, request: Request, *, seconds: float) -> Answer:
                 f"forced ids {request.forced_ids} were written as {tuple(completion.token_ids)}; the logits processor is not in use"
             )
         logprobs = sampled_logprobs(completion)
+    if request.label_ids is not None:
+        logprobs = tuple(completion.logprobs[0][id_].logprob for id_ in request.label_ids)
     return Answer(
         text=completion.text,
         finish_reason=completion.finish_reason or "unknown",
