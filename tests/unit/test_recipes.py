@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from recgpt_ops.errors import ConfigError
-from recgpt_ops.recipes import METHODS, load_recipe
+from recgpt_ops.recipes import METHODS, Recipe, load_recipe
 from recgpt_ops.settings import load_settings
 
 ENGINE = load_settings({}).engine
@@ -43,6 +43,63 @@ def test_the_local_recipe_is_closed_and_the_production_one_free() -> None:
     assert (free.tags_per_persona, free.final_tag_count) == (15, 30)
 
 
+@pytest.mark.parametrize("name", ["v1", "v1_shared", "v1_hr30"])
+def test_the_baseline_differs_from_v2_in_its_design_only(name: str) -> None:
+    """Same model, same context, same counts, same sampling: what is left are the routes."""
+    baseline, ours = load_recipe(name, engine=ENGINE), load_recipe("v2_hr30" if name == "v1_hr30" else "v2", engine=ENGINE)
+    changed = {field.name for field in fields(Recipe) if getattr(baseline, field.name) != getattr(ours, field.name)}
+    assert changed - {"explanations", "style"} == {"name", "description", "planner", "arbiter", "route_prompt"}
+    assert (baseline.planner, baseline.arbiter) == ("routes", "merge")
+    assert baseline.route_prompt == ("context_first" if name == "v1_shared" else "instruction_first")
+
+
+def test_v1_and_v1_shared_differ_in_the_order_of_their_prompt_only() -> None:
+    own, shared = load_recipe("v1"), load_recipe("v1_shared")
+    assert replace(shared, name="v1", description=own.description, route_prompt="instruction_first") == own
+
+
+@pytest.mark.parametrize(("long", "short"), [("v1_hr30", "v1"), ("v2_hr30", "v2")])
+def test_a_recipe_for_hit_rates_is_its_method_with_thirty_tags_and_no_explanations(long: str, short: str) -> None:
+    recipe, of = load_recipe(long, engine=ENGINE), load_recipe(short)
+    assert (recipe.persona_count * recipe.tags_per_persona, recipe.final_tag_count) == (30, 30)
+    assert (recipe.explanations, recipe.style, recipe.explained_item_count) == ("none", None, 0)
+    same = {"tags_per_persona": of.tags_per_persona, "final_tag_count": of.final_tag_count, "explanations": of.explanations}
+    same |= {"style": of.style, "explained_item_count": of.explained_item_count, "name": of.name, "description": of.description}
+    assert replace(recipe, **same) == of  # type: ignore[arg-type]  # values of the right fields
+
+
+@pytest.mark.parametrize(
+    ("changes", "faults"),
+    [
+        (
+            {"planner": "routes"},
+            [
+                "planner is 'routes' and arbiter 'likelihood'; routes are merged, and nothing but routes is",
+                "route_prompt is None; expected instruction_first or context_first",
+            ],
+        ),
+        ({"arbiter": "merge"}, ["planner is 'choice' and arbiter 'merge'; routes are merged, and nothing but routes is"]),
+        ({"route_prompt": "context_first"}, ["route_prompt is 'context_first'; expected null, for only routes have one"]),
+        (
+            {"planner": "routes", "arbiter": "merge", "route_prompt": "context_first", "vocabulary": "free", "persona_count": 4},
+            [
+                "vocabulary is 'free'; expected closed, because routes choose from lists",
+                "persona_count is 4; there are 3 routes, the weather not counted",
+            ],
+        ),
+        ({"style": None}, ["style is None; expected choice or generate"]),
+        ({"explanations": "template"}, ["style is 'choice'; expected null, for explanations are 'template'"]),
+        (
+            {"explanations": "none", "style": None},
+            ["explained_item_count is 2; expected 0, for explanations are 'none'"],
+        ),
+        ({"explained_item_count": 0}, ["explained_item_count is 0; expected at least 1, or explanations: none"]),
+    ],
+)
+def test_values_that_make_no_sense_together_are_refused(tmp_path: Path, changes: dict[str, Any], faults: list[str]) -> None:
+    assert faults_of(tmp_path, **changes) == faults
+
+
 def test_an_unknown_method_is_told_with_the_nearest_name() -> None:
     with pytest.raises(ConfigError, match=r"did you mean v2_free\?"):
         load_recipe("v2_fre")
@@ -63,7 +120,8 @@ def test_an_unknown_key_is_told_with_the_nearest_name_and_a_missing_one_with_the
 def test_all_faults_of_a_file_are_told_at_once(tmp_path: Path) -> None:
     bad = {"max_tokens": 0, "temperature": 3.0, "repetition_penalty": 1.0, "top_p": 0.0, "top_k": -1}
     sampling = {"planner": bad} | {
-        role: {"max_tokens": 16, "temperature": 0.0, "repetition_penalty": 1.0, "top_p": 1.0, "top_k": 0} for role in ("expert", "arbiter", "style", "writer")
+        role: {"max_tokens": 16, "temperature": 0.0, "repetition_penalty": 1.0, "top_p": 1.0, "top_k": 0}
+        for role in ("expert", "arbiter", "style", "writer")
     }
     faults = faults_of(tmp_path, closed_list_size=4, final_tag_count=99, persona_count=13, description=" ", sampling=sampling)
     told = "\n".join(faults)

@@ -11,7 +11,7 @@ from recgpt_ops.llm.grammars import unenforced
 from recgpt_ops.recipes import load_recipe
 
 
-@pytest.mark.parametrize(("name", "roles"), [("v2", []), ("v2_free", ["planner", "expert", "arbiter"])])
+@pytest.mark.parametrize(("name", "roles"), [("v1", []), ("v2", []), ("v2_free", ["planner", "expert", "arbiter"])])
 def test_case_025_only_roles_that_write_freely_have_schemas_and_every_keyword_holds(name: str, roles: list[str]) -> None:
     schemas = recipe_schemas(load_recipe(name))
     assert list(schemas) == [f"{name}.{role}" for role in roles]

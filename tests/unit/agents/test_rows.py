@@ -55,6 +55,7 @@ def test_the_newest_lines_are_told_by_their_first_titles_and_a_mailing_tells_not
 
     lines = [
         line(1, "Oct 30 (got mailing) | campaign 18"), line(2, "Oct 28 (bought) | Soap, lemon | 2 pack; Eggs", items=2),
-        line(3, "Oct 20 (searched for) | rain coat", queries=1), line(4, "Aug 2017 (bought) | Milk", items=1), line(5, "2016 (bought) | Tea", items=1),
+        line(3, "Oct 20 (searched for) | rain coat", queries=1), line(4, "Aug 2017 (bought) | Milk", items=1),
+        line(5, "2016 (bought) | Tea", items=1),
     ]  # fmt: skip
     assert list(first_titles(lines)) == [(2, "Soap, lemon | 2 pack"), (3, "rain coat"), (4, "Milk")]
