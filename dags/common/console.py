@@ -16,7 +16,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from dags.common.lineage import lineage_environment
+from dags.common.environment import airflow_environment
 from recgpt_ops.tables import ROOT
 
 HOST = "127.0.0.1"
@@ -28,9 +28,7 @@ def console_environment(home: Path, *, warehouse: str, port: int) -> dict[str, s
     """What Airflow and our tasks must find in the environment. No port is a default, since another Airflow may have those."""
     worker_port, trigger_port = free_ports(2)
     return {
-        "AIRFLOW_HOME": str(home),
-        "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
-        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        **airflow_environment(home, lineage=home.parent),
         "AIRFLOW__CORE__PARALLELISM": str(PARALLEL_TASKS),
         "AIRFLOW__API__HOST": HOST,
         "AIRFLOW__API__PORT": str(port),
@@ -38,7 +36,6 @@ def console_environment(home: Path, *, warehouse: str, port: int) -> dict[str, s
         "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "300",  # parsing takes a core for seconds, and no file changes
         "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(worker_port),
         "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(trigger_port),
-        **lineage_environment(home.parent),
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",  # Airflow starts its parts by name
         "PYTHONPATH": str(ROOT),
         "RECGPT_WAREHOUSE": warehouse,

@@ -4,12 +4,11 @@
                                        out  file:///data/shop  intent_plans_v1, tag_proposals_v1, intent_tags_v1
 
 Airflow's OpenLineage provider asks each of our operators for it when a task ends, well or badly. Where the events go is Airflow's
-configuration (`[openlineage] transport`); without any the provider does nothing.
+configuration (`[openlineage] transport`, on this machine environment.py); without any the provider does nothing.
 """
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +17,6 @@ from recgpt_ops.tables import all_contracts, load_contract
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
-
-FILE = "lineage.jsonl"  # of a local Airflow, in `_airflow` below the warehouse
 
 
 def tables_read_by(job: str) -> tuple[str, ...]:
@@ -41,9 +38,3 @@ def lineage_of(job: str, warehouse: str) -> OperatorLineage[Any, Any]:
     namespace = namespace_of(warehouse)
     read, made = ([Dataset(namespace, load_contract(table).table_id) for table in told] for told in (tables_read_by(job), tables_of(job)))
     return OperatorLineage(inputs=read, outputs=made)
-
-
-def lineage_environment(home: Path) -> dict[str, str]:
-    """Airflow's configuration that appends each event as one line to a file in `home`."""
-    transport = {"type": "file", "log_file_path": str(home / FILE), "append": True}
-    return {"AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(transport), "AIRFLOW__OPENLINEAGE__NAMESPACE": "recgpt-ops"}

@@ -14,22 +14,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dags.common.lineage import lineage_environment
+from dags.common.environment import airflow_environment
 from recgpt_ops.ids import publish_id_of
 from recgpt_ops.tables import ROOT
 
 DAGS = ("contexts_daily", "intents_daily", "explanations_daily", "judging_daily")  # in the order of the night
 
 
-def airflow_environment(home: Path) -> dict[str, str]:
+def night_environment(home: Path) -> dict[str, str]:
     """What Airflow must find in the environment before its first import."""
-    return {
-        "AIRFLOW_HOME": str(home),
-        "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
-        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-        "AIRFLOW__LOGGING__LOGGING_LEVEL": "ERROR",  # INFO is 200 lines a night, WARNING one a second while a retry waits
-        **lineage_environment(home),
-    }
+    level = {"AIRFLOW__LOGGING__LOGGING_LEVEL": "ERROR"}  # INFO is 200 lines a night, WARNING one a second while a retry waits
+    return airflow_environment(home, lineage=home) | level
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -84,7 +79,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parse_arguments(argv)
     home = Path(arguments.warehouse) / "_airflow"
     home.mkdir(parents=True, exist_ok=True)
-    os.environ.update(airflow_environment(home))
+    os.environ.update(night_environment(home))
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr] # stdout is a TextIOWrapper outside of tests
     return run_night(run_conf(arguments))
 

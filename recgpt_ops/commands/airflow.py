@@ -6,7 +6,6 @@ scheduler would take up the runs of a night that another process is at.
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
 import subprocess
@@ -145,11 +144,12 @@ def stop(child: subprocess.Popen[bytes]) -> None:
     SIGTERM to the parent would leave scheduler and api server behind.
     """
     tell("Stopping Airflow: up to 20 seconds")
-    guard = psutil.Process(child.pid)
-    family = guard.children(recursive=True) if child.poll() is None else []
-    if family:
-        with suppress(psutil.Error):
-            os.kill(guard.children()[0].pid, signal.SIGINT)
+    family: list[psutil.Process] = []
+    if child.poll() is None:
+        guard = psutil.Process(child.pid)
+        family = guard.children(recursive=True)
+        with suppress(psutil.Error, IndexError):  # it ends just now
+            guard.children()[0].send_signal(signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):
             child.wait(timeout=STOP_SECONDS)
     assert child.stdin is not None

@@ -1,4 +1,4 @@
-"""What is shown after a night: each stage's figures, what went to quarantine, the tags of each user, and where to look next."""
+"""What is shown after a night: each stage's figures, what each method made, quarantine, the tags of each user, where to look next."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from recgpt_ops.commands.night_results import night_results, results_text
 from recgpt_ops.commands.night_run import NightResult
 from recgpt_ops.commands.options import Format
 from recgpt_ops.commands.output import plain, render_rows
@@ -17,7 +18,10 @@ from recgpt_ops.delta.records import read_rows
 from recgpt_ops.delta.warehouse import Warehouse
 from recgpt_ops.progress import STAGES, clock
 
-STAGE_COLUMNS = ("stage", "seconds", "rows_in", "rows_out", "quarantined", "calls_made", "calls_reused", "job_peak_mb", "all_peak_mb")
+STAGE_COLUMNS = (
+    "stage", "seconds", "rows_in", "rows_out", "quarantined", "calls_made", "calls_reused", "submitted_tokens", "computed_tokens",
+    "written_tokens", "job_peak_mb", "all_peak_mb",
+)  # fmt: skip
 TOKENS = ("prompt_tokens", "cached_tokens", "computed_tokens", "completion_tokens", "whitespace_waste_tokens")
 SHOWN_USERS = 20
 
@@ -28,16 +32,19 @@ def write_summary(warehouse: Warehouse, result: NightResult, ds: str, *, form: F
     tags = tags_by_user(warehouse, result.publish_id)
     tokens, loads = token_account(stages), engine_loads(stages)
     quarantined = quarantine_reasons(warehouse, ds, stages)
+    results = night_results(warehouse, result.publish_id, stages)
     if form == "csv":
         sys.stdout.write(render_rows([figures(row) for row in stages], STAGE_COLUMNS, form="csv"))
     elif form == "json":
         told = {
             "ds": ds, "publish_id": result.publish_id, "stages": [figures(row) for row in stages], "tokens": tokens, "engine_loads": loads,
-            "quarantined": quarantined, "tags": tags,
+            "quarantined": quarantined, **results, "tags": tags,
         }  # fmt: skip
         sys.stdout.write(json.dumps(plain(told), ensure_ascii=False, indent=1) + "\n")
     else:
-        sys.stdout.write(summary_text(warehouse, ds, stages, tags, tokens=tokens, loads=loads, quarantined=quarantined, option=option))
+        sys.stdout.write(
+            summary_text(warehouse, ds, stages, tags, tokens=tokens, loads=loads, quarantined=quarantined, results=results, option=option)
+        )
 
 
 def done_stages(warehouse: Warehouse, publish_id: str) -> list[dict[str, Any]]:
@@ -47,7 +54,8 @@ def done_stages(warehouse: Warehouse, publish_id: str) -> list[dict[str, Any]]:
 
 
 def figures(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A stage's row under the names people read."""
+    """A stage's row under the names people read; no tokens where no call was made."""
+    account = json.loads(row["detail"]).get("account", {})
     return {
         "stage": row["stage"],
         "seconds": round(row["seconds"], 1),
@@ -56,6 +64,9 @@ def figures(row: Mapping[str, Any]) -> dict[str, Any]:
         "quarantined": row["quarantined_count"],
         "calls_made": row["calls_made"],
         "calls_reused": row["calls_reused"],
+        "submitted_tokens": account.get("prompt_tokens"),
+        "computed_tokens": account.get("computed_tokens"),
+        "written_tokens": account.get("completion_tokens"),
         "job_peak_mb": round(row["peak_memory_mb"]),
         "all_peak_mb": None if row["all_peak_mb"] is None else round(row["all_peak_mb"]),
     }
@@ -103,6 +114,7 @@ def summary_text(
     tokens: Mapping[str, int],
     loads: int,
     quarantined: Mapping[str, int],
+    results: Mapping[str, Sequence[Mapping[str, Any]]],
     option: str,
 ) -> str:
     """The summary for people."""
@@ -120,12 +132,14 @@ def summary_text(
             f"Tokens: {tokens['prompt_tokens']:,} submitted, {tokens['cached_tokens']:,} of them from the prefix cache, "
             f"{tokens['computed_tokens']:,} computed; {tokens['completion_tokens']:,} written{waste}.",
             "",
+            results_text(results),
             render_rows(shown, ("method", "user_id", "tags"), form="table") + more,
             f"The tables are in {warehouse.root}, one folder each. Next:",
-            f"  recgpt query \"select * from intent_tags where ds = '{ds}' order by user_id, rank\"{option}",
+            f"  recgpt report --ds {ds}{option}     the night as a page: every user, tag, explanation and verdict",
+            f"  recgpt query \"select method, user_id, rank, tag from intent_tags where ds = '{ds}' order by 1, 2, 3\"{option}",
             f"  recgpt query \"select user_id, text from user_contexts where ds = '{ds}' limit 1\"{option}     what the model read",
-            f"  recgpt query \"select * from candidate_items where ds = '{ds}' limit 20\"{option}",
             f"  recgpt status --ds {ds}{option}",
+            "  make airflow     the same DAGs in Airflow's pages",
             "",
         ]
     )

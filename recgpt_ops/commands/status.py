@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from recgpt_ops.commands.options import FormatOption, WarehouseOption, checked_ds, existing_warehouse, settings_for
 from recgpt_ops.commands.output import render_rows
+
+if TYPE_CHECKING:
+    from recgpt_ops.delta.warehouse import Warehouse
 
 EXAMPLE = "Example: recgpt status --ds 2017-10-30"
 NIGHT_COLUMNS = ("ds", "scenario", "method", "attempt", "state", "visible", "publish_id", "stages_done", "seconds", "calls_made", "last_at")
@@ -25,7 +28,7 @@ def status(
     form: FormatOption = "table",
     warehouse: WarehouseOption = None,
 ) -> None:
-    """Shows the nights of the warehouse, one row an attempt and method; with --ds the stages of one night."""
+    """Shows the nights of the warehouse, one row an attempt and method; with --ds the stages of one night, and what readers see of it."""
     opened = existing_warehouse(settings_for(warehouse))
     ds = None if ds is None else checked_ds(ds)
     from recgpt_ops.delta.pointer import visible_publications
@@ -38,16 +41,18 @@ def status(
     else:
         rows, columns = stage_rows(records, ds), STAGE_COLUMNS
     sys.stdout.write(render_rows(rows, columns, form=form))
+    if ds is not None and form == "table":
+        sys.stdout.write(visible_results(opened, records, ds))
     if not rows and form == "table":
         what = "no night has run yet" if ds is None else f"no night of {ds} has run yet"
         sys.stdout.write(f"{what}; start one by `recgpt night --ds {ds or '2017-10-30'} --users 8`\n")
 
 
 def settled(records: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """One record a stage and attempt: the state it reached. The same stage of the same attempt may have been retried."""
+    """One record a stage and generation: the state it reached. The same stage of the same generation may have been retried."""
     last: dict[tuple[object, ...], Mapping[str, Any]] = {}
     for row in sorted(records, key=lambda row: (STATES.index(row["state"]), row["recorded_at"])):
-        last[row["ds"], row["scenario"], row["stage"], row["attempt"]] = row
+        last[row["ds"], row["scenario"], row["stage"], row["publish_id"]] = row
     return sorted(last.values(), key=lambda row: (row["ds"], row["scenario"], row["attempt"], row["recorded_at"]))
 
 
@@ -55,11 +60,11 @@ def night_rows(records: Sequence[Mapping[str, Any]], visible: Mapping[tuple[str,
     """One row an attempt and method, oldest first."""
     import json
 
-    attempts: dict[tuple[str, str, int], list[Mapping[str, Any]]] = {}
+    attempts: dict[tuple[str, str, int, str], list[Mapping[str, Any]]] = {}  # methods that ran apart count their attempts apart
     for row in settled(records):
-        attempts.setdefault((row["ds"], row["scenario"], row["attempt"]), []).append(row)
+        attempts.setdefault((row["ds"], row["scenario"], row["attempt"], row["publish_id"]), []).append(row)
     rows = []
-    for (ds, scenario, attempt), stages in attempts.items():
+    for (ds, scenario, attempt, publish_id), stages in attempts.items():
         for method in json.loads(stages[0]["detail"])["methods"]:
             pointer = visible.get((ds, scenario, method))
             rows.append(
@@ -70,7 +75,7 @@ def night_rows(records: Sequence[Mapping[str, Any]], visible: Mapping[tuple[str,
                     "attempt": attempt,
                     "state": state_of(stages),
                     "visible": pointer is not None and pointer["fence"] == attempt,
-                    "publish_id": stages[0]["publish_id"],
+                    "publish_id": publish_id,
                     "stages_done": sum(row["state"] == "done" for row in stages),
                     "seconds": sum(row["seconds"] for row in stages),
                     "calls_made": sum(row["calls_made"] for row in stages),
@@ -78,6 +83,27 @@ def night_rows(records: Sequence[Mapping[str, Any]], visible: Mapping[tuple[str,
                 }
             )
     return rows
+
+
+def visible_results(warehouse: Warehouse, records: Sequence[Mapping[str, Any]], ds: str) -> str:
+    """What the generations made that readers see of `ds`, each with its methods; empty where nothing is visible."""
+    from recgpt_ops.commands.night_results import night_results, results_text
+    from recgpt_ops.delta.pointer import visible_publications
+
+    fences = {(scenario, method): row["fence"] for (day, scenario, method), row in visible_publications(warehouse).items() if day == ds}
+    generations: dict[str, list[Mapping[str, Any]]] = {}
+    for row in settled(records):
+        if row["ds"] == ds and row["state"] == "done":
+            generations.setdefault(row["publish_id"], []).append(row)
+    told = ""
+    for publish_id, stages in generations.items():
+        scenario, attempt = stages[0]["scenario"], stages[0]["attempt"]
+        results = night_results(warehouse, publish_id, stages)
+        shown = {method for (place, method), fence in fences.items() if (place, fence) == (scenario, attempt)}
+        seen = {name: [row for row in rows if row["method"] in shown] for name, rows in results.items()}
+        if seen["methods"]:
+            told += f"\nReaders of {scenario} see generation {publish_id}:\n{results_text(seen)}"
+    return told
 
 
 def state_of(stages: Sequence[Mapping[str, Any]]) -> str:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -84,7 +85,7 @@ def test_each_dag_waits_for_the_last_table_of_the_one_before_of_the_same_day():
         "explanations_daily": table_asset("candidate_items"),
         "judging_daily": table_asset("explanations"),
     }
-    for before, dag in zip(DAGS, DAGS[1:], strict=False):
+    for before, dag in pairwise(DAGS):
         [last] = before.leaves  # its event comes when the DAG before has nothing left to do
         assert dag.timetable.asset_condition in last.outlets
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dags.common.night import DAGS, airflow_environment, parse_arguments, run_conf
+from dags.common.night import DAGS, night_environment, parse_arguments, run_conf
 from recgpt_ops.ids import publish_id_of
 from recgpt_ops.tables import ROOT
 
@@ -24,7 +24,7 @@ from dags.common import night
 warehouse, record, failing = sys.argv[1:4]
 home = Path(warehouse) / "_airflow"
 home.mkdir(parents=True)
-os.environ.update(night.airflow_environment(home))  # before anything imports Airflow
+os.environ.update(night.night_environment(home))  # before anything imports Airflow
 from dags.common import ray_jobs, submit
 from dags.common.defaults import DEFAULT_ARGS
 DEFAULT_ARGS["retry_delay"] = 0.0
@@ -105,6 +105,6 @@ def test_conf_is_always_given_whole():
 
 
 def test_airflow_keeps_its_own_files_below_the_warehouse(tmp_path):
-    environment = airflow_environment(tmp_path / "_airflow")
+    environment = night_environment(tmp_path / "_airflow")
     assert environment["AIRFLOW_HOME"] == str(tmp_path / "_airflow")
     assert environment["AIRFLOW__CORE__DAGS_FOLDER"] == str(ROOT / "dags")
