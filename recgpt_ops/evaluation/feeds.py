@@ -1,18 +1,20 @@
-"""The feeds as an evaluation reads them: SQL over all events, what was known by the end of `ds` told apart from what came after."""
+"""What an evaluation takes from the feeds: the days that are guessed at, which actions count, and the words of an item.
+
+known to the night      event_ds <= ds and arrived_ds <= ds
+labels                  event_ds in (ds, ds + days], whenever they arrived
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import duckdb
 
-from recgpt_ops.delta.reading import files_dataset, generation_files
-from recgpt_ops.delta.warehouse import Warehouse
+from recgpt_ops.contexts.words import clean_text, short_title
 from recgpt_ops.errors import UsageError
-from recgpt_ops.tables import load_contract
 
-FEEDS = ("behavior_events", "items", "user_profiles")
 NO_LABELS = ("coupon", "campaign", "return")  # what a shop did to somebody, and what came back, is nothing that was wanted
 
 
@@ -26,15 +28,6 @@ class Window(NamedTuple):
     def last_ds(self) -> str:
         """The last business date of the window."""
         return (date.fromisoformat(self.ds) + timedelta(days=self.days)).isoformat()
-
-
-def connect_feeds(warehouse: Warehouse) -> duckdb.DuckDBPyConnection:
-    """A connection with the three feeds, all rows of them, whenever they arrived."""
-    connection = duckdb.connect()
-    connection.execute("SET TimeZone = 'UTC'")
-    for name in FEEDS:
-        connection.register(name, files_dataset(load_contract(name), generation_files(warehouse, name)))
-    return connection
 
 
 def label_actions(connection: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
@@ -55,3 +48,19 @@ def check_window(connection: duckdb.DuckDBPyConnection, window: Window) -> None:
             f"behavior_events hold {first} to {last}, the labels of ds={window.ds} would reach {window.last_ds}; "
             f"give {fits}a --ds within the data"
         )
+
+
+def category_of(category: str | None, item_type: str | None, title: str) -> str:
+    """What an item counts as, as groups of a context do: its category, without one its type, without both its title."""
+    return category or item_type or title
+
+
+def word_of(item_type: str | None, title: str) -> str:
+    """An item as a tag: its type in the form of the closed vocabulary, without one its title as lines show it."""
+    return clean_text(item_type) if item_type else short_title(title)
+
+
+def fetch_rows(connection: duckdb.DuckDBPyConnection, query: str, terms: Mapping[str, object]) -> list[dict[str, Any]]:
+    """The rows of a query by column name; times with their zone."""
+    rows: list[dict[str, Any]] = connection.sql(query, params=dict(terms)).to_arrow_table().to_pylist()
+    return rows

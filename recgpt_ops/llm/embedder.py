@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from sentence_transformers import SentenceTransformer
+from transformers.utils.logging import disable_progress_bar
 
 from recgpt_ops.llm.models import model_directory, model_hash
 from recgpt_ops.llm.vectors import VectorCache
@@ -31,6 +32,7 @@ class Embedder:
         """`cache_root` None: nothing is kept. `threads` None: torch's own choice."""
         if threads is not None:
             torch.set_num_threads(threads)
+        disable_progress_bar()  # a bar for loading 100 small weights hides what a command tells
         self.model = SentenceTransformer(str(folder), device="cpu", local_files_only=True, trust_remote_code=False)
         self.batch_size = batch_size
         self.embedder_hash = hashlib.sha256(f"2\x1f{batch_size}\x1f{model_hash(folder)}".encode()).hexdigest()
