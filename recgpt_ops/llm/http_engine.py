@@ -119,6 +119,8 @@ class HttpEngine:
         if self.takes_token_ids:
             body |= {"prompt": list(request.token_ids), "max_tokens": sampling.max_tokens, "add_special_tokens": False}
             body |= {"top_k": sampling.top_k, "repetition_penalty": sampling.repetition_penalty, "min_p": 0.0}
+            if request.cache_scope is not None:
+                body["cache_salt"] = request.cache_scope
             if request.choice is not None:
                 body["structured_outputs"] = {"choice": list(request.choice)}
             elif request.json_schema is not None:

@@ -211,7 +211,7 @@ BASE = Request("expert", "prompt", (), (1, 2, 3), Sampling(64), choice=("a", "b"
 @pytest.mark.parametrize(
     ("changed", "identity", "is_same"),
     [
-        (replace(BASE, role="planner", user_id="u_7"), IDENTITY, True),
+        (replace(BASE, role="planner", user_id="u_7", cache_scope="v1"), IDENTITY, True),
         (replace(BASE, prompt_id="prompt 2"), IDENTITY, False),
         (replace(BASE, token_ids=(1, 2, 4)), IDENTITY, False),
         (replace(BASE, choice=("b", "a")), IDENTITY, False),

@@ -106,6 +106,13 @@ def test_a_vllm_server_gets_token_ids_and_every_sampling_setting(server: Server)
     assert (body["temperature"], body["top_p"], body["top_k"], body["repetition_penalty"], body["min_p"]) == (0.0, 1.0, 5, 1.0, 0.0)
 
 
+def test_a_vllm_server_is_told_with_whom_a_prompt_may_share_its_cached_prefix(server: Server) -> None:
+    ask(server)
+    ask(server, replace(REQUEST, cache_scope="v1"))
+    assert ["cache_salt" in body for _, _, body in server.seen] == [False, True]
+    assert server.seen[1][2]["cache_salt"] == "v1"
+
+
 def test_case_044_chat_servers_get_data_in_which_nothing_looks_like_a_control_token(server: Server) -> None:
     server.models = {"data": [{"id": "m", "owned_by": "somebody"}]}
     server.replies = [(200, chat("milk"))]
@@ -193,6 +200,6 @@ def test_no_address_and_no_server_are_told() -> None:
 
 
 def test_a_score_by_likelihood_never_reaches_an_address(server: Server) -> None:
-    with pytest.raises(EngineError, match="the recipe should have been refused"):
+    with pytest.raises(EngineError, match="recipe or settings should have been refused"):
         ask(server, replace(REQUEST, forced_ids=(1,)))
     assert server.seen == []
