@@ -188,10 +188,37 @@ def region_signals(region: str, locale: str, serve_ds: str, *, holiday_days: int
     return told
 
 
+class Situation(NamedTuple):
+    """What a shared text may depend on besides place and language; None where a part is not told."""
+
+    season: str | None
+    holiday: Holiday | None
+    weather: str | None
+
+
+def situation_of(region: str, serve_ds: str, *, weather: str | None) -> Situation:
+    """Season, next holiday within 14 days, weather class."""
+    ahead = holidays_ahead(region, serve_ds, days=SITUATION_DAYS)
+    return Situation(season_of(region, serve_ds), ahead[0] if ahead else None, weather)
+
+
 def situation_id(locale: str, region: str, serve_ds: str, *, weather: str | None) -> str:
     """Hash of what a shared text may depend on: locale, region, season, next holiday within 14 days, weather class."""
-    ahead = holidays_ahead(region, serve_ds, days=SITUATION_DAYS)
-    return row_id((locale, region, season_of(region, serve_ds), ahead[0].name if ahead else None, weather))
+    season, holiday, _ = situation_of(region, serve_ds, weather=weather)
+    return row_id((locale, region, season, holiday.name if holiday else None, weather))
+
+
+def situation_text(situation: Situation, locale: str) -> str:
+    """A situation in words, without days to go, so that it reads the same as long as its id is the same.
+
+    >>> situation_text(Situation("autumn", Holiday("Halloween", "万圣节", 1), None), "en-US")
+    'autumn, Halloween'
+    """
+    season, holiday, weather = situation
+    if language_of(locale) == "zh":
+        parts = [CHINESE_SEASONS[season] if season else None, holiday.chinese_name if holiday else None, weather]
+        return "，".join(part for part in parts if part) or "平日"
+    return ", ".join(part for part in (season, holiday.name if holiday else None, weather) if part) or "any day"
 
 
 def load_weather(connector: str | None) -> WeatherConnector:

@@ -69,7 +69,16 @@ class Asker:
             raise
 
     async def choose(
-        self, role: str, name: str, locale: str, /, *, user_id: str, options: tuple[str, ...], sampling: RoleSampling, **variables: Any
+        self,
+        role: str,
+        name: str,
+        locale: str,
+        /,
+        *,
+        user_id: str | None,
+        options: tuple[str, ...],
+        sampling: RoleSampling,
+        **variables: Any,
     ) -> tuple[str, str]:
         """One of `options` and the call that chose it."""
 
