@@ -14,8 +14,9 @@ from markupsafe import Markup
 
 from recgpt_ops.report.texts import shown_text
 
-WIDTH = 330  # of the whole drawing, labels included: a phone's 390 less the page's edges
+WIDTH = 325  # of the whole drawing, labels included: a phone's 390 less the page's edges
 STEP = 22  # height of one bar
+LABEL, CHAR = 160, 6.9  # widest label, and one letter of it: room is kept by the widest usual font, whatever the reader's may be
 INK, QUIET, GRID = "var(--ink)", "var(--quiet)", "var(--grid)"
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 VEGA_LITE = "6.4"
@@ -26,11 +27,21 @@ CONFIG = {
     "view": {"stroke": None},
     "axis": {
         "labelColor": INK, "titleColor": QUIET, "gridColor": GRID, "domainColor": GRID, "tickColor": GRID, "labelFontSize": 11,
-        "titleFontSize": 11, "titleFontWeight": "normal", "labelLimit": 130,
+        "titleFontSize": 11, "titleFontWeight": "normal", "labelLimit": LABEL, "labelSeparation": 10, "labelOverlap": "greedy",
     },
     "legend": {"labelColor": INK, "titleColor": QUIET, "labelFontSize": 11, "symbolType": "square"},
     "header": {"labelColor": INK, "titleColor": QUIET, "labelFontSize": 12, "labelFontWeight": "bold"},
 }  # fmt: skip
+
+
+class Chart(NamedTuple):
+    """One drawing and the figures it shows. `id` names its caption within the page."""
+
+    id: str
+    title: str
+    svg: Markup
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
 
 
 class Point(NamedTuple):
@@ -63,7 +74,7 @@ def parts_chart(points: Sequence[Point], *, parts: Mapping[str, str], unit: str,
             "encoding": {
                 "x": {
                     "field": "value", "type": "quantitative", "title": unit, "stack": "normalize" if is_share else "zero",
-                    "axis": {"format": "%" if is_share else "~s", "tickCount": 4},
+                    "axis": {"format": "%", "values": [0, 0.5, 1]} if is_share else {"format": "~s", "tickCount": 3, "tickMinStep": 1},
                 },
                 "y": {"field": "name", "type": "nominal", "title": None, "sort": names(points)},
                 "color": {
@@ -83,7 +94,7 @@ def bars_chart(dots: Sequence[Dot], *, unit: str, color: str = "--bar") -> Marku
         {
             "mark": {"type": "bar", "height": {"band": 0.8}, "color": f"var({color})"},
             "encoding": {
-                "x": {"field": "value", "type": "quantitative", "title": unit, "axis": {"format": "~s", "tickCount": 4}},
+                "x": {"field": "value", "type": "quantitative", "title": unit, "axis": {"format": "~s", "tickCount": 3}},
                 "y": {"field": "name", "type": "nominal", "title": None, "sort": names(dots)},
             },
         },
@@ -93,7 +104,13 @@ def bars_chart(dots: Sequence[Dot], *, unit: str, color: str = "--bar") -> Marku
 
 def intervals_chart(dots: Sequence[Dot], *, unit: str) -> Markup:
     """A dot and its interval on a line."""
-    x = {"field": "value", "type": "quantitative", "title": unit, "scale": {"zero": True}, "axis": {"tickCount": 4}}
+    x = {
+        "field": "value",
+        "type": "quantitative",
+        "title": unit,
+        "scale": {"zero": True},
+        "axis": {"format": "~s" if unit == "tokens" else "~g", "tickCount": 3},
+    }
     y = {"field": "name", "type": "nominal", "title": None, "sort": names(dots)}
     return draw(
         {
@@ -120,11 +137,12 @@ def draw(mark: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) -> Markup
 
     values = [{key: shown_text(value) if isinstance(value, str) else value for key, value in point.items()} for point in points]
     groups = list(dict.fromkeys(value["group"] for value in values))
-    longest = max((len(str(value["name"])) for value in values), default=0)
-    inner: dict[str, Any] = {**mark, "width": WIDTH - min(130, 7 * longest) - 30, "height": {"step": STEP}}
+    room = min(LABEL, round(CHAR * max((len(str(value["name"])) for value in values), default=0))) + 10
+    inner: dict[str, Any] = {**mark, "width": WIDTH - room - 20, "height": {"step": STEP}}
+    config = {**CONFIG, "axisY": {"minExtent": room}}
     if len(groups) > 1:
         row = {"field": "group", "type": "nominal", "title": None, "sort": groups, "spacing": 14}
         header = {"labelAngle": 0, "labelOrient": "top", "labelAnchor": "start", "labelPadding": 4}
         inner = {"facet": {"row": {**row, "header": header}}, "spec": inner, "resolve": {"scale": {"y": "independent"}}}
-    spec = {"$schema": SCHEMA, "config": CONFIG, "data": {"values": values}, **inner}
+    spec = {"$schema": SCHEMA, "config": config, "data": {"values": values}, **inner}
     return Markup(vl_convert.vegalite_to_svg(json.dumps(spec), vl_version=VEGA_LITE, allowed_base_urls=[]))  # Vega escapes its texts

@@ -169,7 +169,7 @@ def grade_figure(what: str, judge: str, now: Counts, before: Counts | None) -> F
             continue
         moved = None if then is None or not then.judged else round(100 * then.labels["S"] / then.judged)
         cells.append(Cell(percent(grade.labels["S"], grade.judged), change(round(100 * grade.labels["S"] / grade.judged), moved)))
-    return Figure(f"{what} graded S by {judge}", 0, tuple(cells))
+    return Figure(f"{what}: S by {judge}", 0, tuple(cells))
 
 
 def grade_of(counts: Counts, what: str, judge: str, method: str) -> Grades | None:

@@ -5,7 +5,7 @@ Rows of many users are read together and then taken apart, so that a thousand pa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -195,6 +195,11 @@ def person(
     return Person(user_id, context, histories, tuple(sides), absent, mine["quarantine"])
 
 
+def panel_first(verdicts: Iterable[Row]) -> Rows:
+    """Verdicts in the order they are shown."""
+    return sorted(verdicts, key=lambda row: (row["judge_method"] != "panel", row["judge_method"]))
+
+
 def histories_of(contexts: Mapping[str, Row], *, items: Mapping[str, Row], numbers: dict[str, int]) -> tuple[History, ...]:
     """The distinct histories of a user, each with the methods that read it."""
     readers: dict[str, list[str]] = {}
@@ -248,14 +253,14 @@ def tag_of(
     for row in sorted(own["explanation_assignments"], key=lambda row: row["rank"]):
         if row["tag_id"] == tag["tag_id"]:
             key = (row["method"], row["explanation_id"])
-            explained.append(Explained(row, items.get(row["item_id"]), texts.get(key), judged.get(key, [])))
+            explained.append(Explained(row, items.get(row["item_id"]), texts.get(key), panel_first(judged.get(key, ()))))
     candidates = sorted((row for row in own["candidate_items"] if row["tag_id"] == tag["tag_id"]), key=lambda row: row["rank"])
     return Tag(
         tag,
         tuple(evidence_of(tag, plans=plans, lines=lines, items=items)),
         tuple(plan["name"] for plan in plans if plan["persona_index"] in set(tag["persona_indexes"])),
         tuple(sorted(numbers[kind] for kind in telling_types(tag, plans) if kind in numbers)),
-        [row for row in own["tag_verdicts"] if row["tag_id"] == tag["tag_id"]],
+        panel_first(row for row in own["tag_verdicts"] if row["tag_id"] == tag["tag_id"]),
         tuple(explained),
         tuple((row, items.get(row["item_id"])) for row in candidates),
     )

@@ -19,7 +19,7 @@ from recgpt_ops.delta.warehouse import Warehouse
 from recgpt_ops.errors import UsageError
 from recgpt_ops.report.glance import count_night, glance
 from recgpt_ops.report.pages import index_page, user_page
-from recgpt_ops.report.panels import evaluations_of, judge_charts, spending_charts
+from recgpt_ops.report.panels import grade_charts, level_charts, seconds_chart, tokens_chart
 from recgpt_ops.report.people import Neighbor, page_name, read_people
 from recgpt_ops.report.reading import (
     EVALUATIONS,
@@ -36,6 +36,7 @@ from recgpt_ops.report.reading import (
 )
 from recgpt_ops.report.spending import TOKENS, stage_sums, stages_of
 from recgpt_ops.report.standing import newer_attempt, open_night
+from recgpt_ops.report.worth import evaluations_of
 
 SECTIONS = (
     ("glance", "At a glance"),
@@ -144,12 +145,13 @@ def index_content(night: Night, before: Night | None, people: Sequence[Neighbor]
         "user_count": sum(row["users"] for row in night_rows(night, USER_COUNT)),
         "people": entries(night, people),
         "grades": counts.grades,
-        "judge_charts": judge_charts(counts),
+        "front_charts": [*grade_charts(counts), *([tokens_chart(counts.calls)] if counts.calls else [])],
+        "level_charts": level_charts(counts),
         "stages": stages,
         "sums": stage_sums(stages),
         "token_names": TOKENS,
         "calls": counts.calls,
-        "spending_charts": spending_charts(stages, counts.calls),
+        "seconds_chart": seconds_chart(stages) if stages else None,
         "quarantine": counts.quarantine,
         "imports": rows(night.connection, HELD_IMPORTS),
         "evaluations": evaluations_of(rows(night.connection, EVALUATIONS, ds=night.ds)),
