@@ -9,6 +9,7 @@ engine that all shards of a night share.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Any
 
 import ray
@@ -62,24 +63,34 @@ def shard_engine(settings: Settings, warehouse_root: str, *, run: str, ds: str, 
 
 
 def run_shards(
-    run: NightRun, *, what: str, task: Callable[..., ShardSummary], plans: Sequence[Any], extra: Sequence[Any], inputs: int, calls: int
+    run: NightRun,
+    *,
+    what: str,
+    task: Callable[..., ShardSummary],
+    plans: Sequence[Any],
+    extra: Sequence[Any],
+    inputs: int,
+    calls: int,
+    turn: Callable[[Any], str] = lambda plan: "",
 ) -> ShardSummary:
     """All shards side by side, with progress; the first error ends the others and comes out as it was raised.
 
-    `what` names the inputs, of which there are `inputs`; `calls` is the most that they may need.
+    `what` names the inputs, of which there are `inputs`; `calls` is the most that they may need. `plans` come ordered by `turn`:
+    those of one turn run side by side, turn after turn, so that they share the engine's memory among themselves only.
     """
     summary = ShardSummary()
     with ray_session(f"{run.stage}, ds={run.ds}"):
         board: Any = ray.remote(ProgressBoard).options(num_cpus=0).remote()
         remote = ray.remote(task).options(num_cpus=1, max_retries=2)
-        waiting = [remote.remote(run.warehouse.root, run.settings, plan, *extra, board) for plan in plans]
-        while waiting:
-            ready, waiting = ray.wait(waiting, timeout=POLL_SECONDS)
-            waited, inputs_done, calls_done = ray.get(board.total.remote())
-            if calls_done:
-                report_progress(run, f"{inputs_done} of {inputs} {what}, model calls", calls_done, calls)
-            elif waited:
-                report_progress(run, "loading the engine, seconds so far", int(waited), None)
-            for part in ray.get(ready):
-                summary += part
+        for _, some in groupby(plans, key=turn):
+            waiting = [remote.remote(run.warehouse.root, run.settings, plan, *extra, board) for plan in some]
+            while waiting:
+                ready, waiting = ray.wait(waiting, timeout=POLL_SECONDS)
+                waited, inputs_done, calls_done = ray.get(board.total.remote())
+                if calls_done:
+                    report_progress(run, f"{inputs_done} of {inputs} {what}, model calls", calls_done, calls)
+                elif waited:
+                    report_progress(run, "loading the engine, seconds so far", int(waited), None)
+                for part in ray.get(ready):
+                    summary += part
     return summary
