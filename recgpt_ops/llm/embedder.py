@@ -32,7 +32,7 @@ class Embedder:
         """`cache_root` None: nothing is kept. `threads` None: torch's own choice."""
         if threads is not None:
             torch.set_num_threads(threads)
-        disable_progress_bar()  # a bar for loading 100 small weights hides what a command tells
+        disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers names no types; its bar hides what a command tells
         self.model = SentenceTransformer(str(folder), device="cpu", local_files_only=True, trust_remote_code=False)
         self.batch_size = batch_size
         self.embedder_hash = hashlib.sha256(f"2\x1f{batch_size}\x1f{model_hash(folder)}".encode()).hexdigest()
