@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import typer
 from typer.exceptions import Abort, TyperException
 
-from recgpt_ops.commands import airflow, engine, evaluate, importing, night, query, report, status
+from recgpt_ops.commands import airflow, engine, evaluate, importing, judges, night, query, report, status
 from recgpt_ops.doctor import run_doctor
 from recgpt_ops.errors import UsageError
 
@@ -31,6 +31,7 @@ app.command(name="status", epilog=status.EXAMPLE)(status.status)
 app.command(name="query", epilog=query.EXAMPLE)(query.query)
 app.command(name="report", epilog=report.EXAMPLE)(report.report)
 app.add_typer(evaluate.app, name="evaluate")
+app.add_typer(judges.app, name="judges")
 app.add_typer(engine.app, name="engine")
 app.command(name="airflow", epilog=airflow.EXAMPLE)(airflow.airflow)
 app.command(name="doctor", epilog="Example: recgpt doctor")(run_doctor)
