@@ -21,6 +21,7 @@ from recgpt_ops.delta.records import read_arrow, read_rows
 from recgpt_ops.delta.warehouse import Warehouse
 from recgpt_ops.errors import NightError, UsageError
 from recgpt_ops.ids import row_id, user_order
+from recgpt_ops.judges.rules import judging_digest
 from recgpt_ops.recipes import load_recipe
 from recgpt_ops.settings import Settings
 from recgpt_ops.tables import ROOT
@@ -64,11 +65,6 @@ def prompts_digest(room: str) -> str:
     return digest.hexdigest()
 
 
-def judging_digest(settings: Settings) -> str:
-    """Digest of everything that decides a judge's levels beside its prompts."""
-    return hashlib.sha256(repr(getattr(settings, "judging", None)).encode()).hexdigest()
-
-
 class Asked(NamedTuple):
     """Whom somebody asked for: the N smallest sha256(user_id), users by id, or (both empty) whoever the policy names."""
 
@@ -76,13 +72,34 @@ class Asked(NamedTuple):
     user_ids: tuple[str, ...]
 
 
+NOBODY = Asked(None, ())
+
+
 class Standing(NamedTuple):
-    """How a night stands, by method. `missing` are asked users without a row; `why` what a new attempt would be for."""
+    """How a night stands, by method. `missing` are asked users without a row; `why` what a new attempt would be for.
+
+    `present` counts the users of every visible method of the day, also of those that nobody asked for now; `wanted` the users asked
+    for, None where the policy decides.
+    """
 
     visible: Mapping[str, Mapping[str, Any]]
     missing: Mapping[str, tuple[str, ...]]
     changed: Mapping[str, list[str]]
     versions: Mapping[str, InputVersion]
+    present: Mapping[str, int]
+    wanted: int | None
+
+    def most_users(self, methods: Sequence[str], *, rebuild: bool, policy: int) -> dict[str, int]:
+        """Per method how many users an attempt computes at most; `policy` is the audience policy's limit.
+
+        A method that comes to a night later takes the users of the others, unless users are named.
+        """
+        newcomers = self.wanted if self.wanted is not None else max(self.present.values(), default=policy)
+        counts = {}
+        for method in methods:
+            is_there = method in self.visible
+            counts[method] = len(self.missing[method]) + rebuild * self.present[method] if is_there else newcomers
+        return counts
 
     @property
     def open_methods(self) -> tuple[str, ...]:
@@ -106,13 +123,18 @@ def standing(warehouse: Warehouse, settings: Settings, *, ds: str, scenario: str
     visible = {method: publications[ds, scenario, method] for method in methods if (ds, scenario, method) in publications}
     versions = {method: input_version(warehouse, settings, ds=ds, method=method) for method in methods}
     wanted = asked_users(warehouse, ds, asked)
+    present = {
+        method: audience(warehouse, publish_id=str(row["publish_id"]), method=method)
+        for (day, place, method), row in publications.items()
+        if (day, place) == (ds, scenario)
+    }
     missing, changed = {}, {}
     for method, row in visible.items():
-        present = audience(warehouse, publish_id=str(row["publish_id"]), method=method)
-        missing[method] = tuple(user_id for user_id in wanted if user_id not in present)
+        missing[method] = tuple(user_id for user_id in wanted if user_id not in present[method])
         if row["input_digest"] != versions[method].digest:
             changed[method] = versions[method].changed(recorded_parts(warehouse, row, method)) or ["something that was not recorded"]
-    return Standing(visible, missing, changed, versions)
+    counts = {method: len(users) for method, users in present.items()}
+    return Standing(visible, missing, changed, versions, counts, len(wanted) if asked != NOBODY else None)
 
 
 def audience(warehouse: Warehouse, *, publish_id: str, method: str) -> set[str]:
@@ -158,17 +180,11 @@ def first_inputs(warehouse: Warehouse, publish_id: str) -> dict[str, dict[str, s
 
 
 def recorded_parts(warehouse: Warehouse, publication: Mapping[str, Any], method: str) -> dict[str, str]:
-    """The parts that the visible night was made from.
-
-    Found by its attempt, since its audience may stand in a second generation. Methods that ran apart from each other each have an
-    attempt of that number, so the method must be among the run's.
-    """
+    """The parts that the visible night was made from; its audience may stand in a second generation of the same attempt."""
     rows = read_rows(warehouse, "nights", where=(pc.field("ds") == publication["ds"]) & (pc.field("stage") == FIRST_STAGE))
     for row in rows:
         if row["attempt"] == publication["fence"] and row["scenario"] == publication["scenario"] and row["state"] == "done":
-            inputs = first_inputs(warehouse, str(row["publish_id"]))
-            if method in inputs:
-                return inputs[method]
+            return first_inputs(warehouse, str(row["publish_id"])).get(method, {})
     return {}
 
 

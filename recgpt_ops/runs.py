@@ -30,6 +30,7 @@ from recgpt_ops.errors import NightError, RecgptError, UsageError
 from recgpt_ops.settings import Settings, load_settings
 
 FIRST_STAGE = "night_users"
+ALL_METHODS = "all"  # in `nights`: a stage computes every method of its run
 MANIFEST = "RECGPT-MANIFEST"  # the orchestrator takes a job for done only when this line was printed
 
 
@@ -191,20 +192,25 @@ def find_run(
 
 
 def claim_common_attempt(warehouse: Warehouse, *, ds: str, scenario: str, methods: Sequence[str]) -> int:
-    """One attempt number for every method of a run, higher than any of them had before."""
-    claims = {method: claim_attempt(warehouse, ds=ds, scenario=scenario, method=method) for method in methods}
+    """One attempt number for every method of a run, higher than any of them had before, and no other run's of this night.
+
+    The number is claimed for ALL_METHODS as well: methods that run apart from each other would count apart, and `nights`, whose rows
+    are of all methods of a run, would hold two runs under one number.
+    """
+    names = (*methods, ALL_METHODS)
+    claims = {name: claim_attempt(warehouse, ds=ds, scenario=scenario, method=name) for name in names}
     attempt = max(claims.values())
-    for method in methods:
-        while claims[method] < attempt:  # a method that had fewer attempts catches up
-            claims[method] = claim_attempt(warehouse, ds=ds, scenario=scenario, method=method)
-    return attempt
+    for name in names:
+        while claims[name] < attempt:  # one that had fewer attempts catches up
+            claims[name] = claim_attempt(warehouse, ds=ds, scenario=scenario, method=name)
+    return max(claims.values())
 
 
 def record_state(run: NightRun, counts: StageCounts, *, state: str, seconds: float) -> dict[str, Any]:
     """Appends the stage's row to `nights` and returns it."""
     detail = {"methods": list(run.methods), "why": run.why, "users": run.users, "user_ids": list(run.user_ids), **counts.detail}
     row = {
-        "ds": run.ds, "scenario": run.scenario, "method": "all", "stage": run.stage, "attempt": run.attempt, "state": state,
+        "ds": run.ds, "scenario": run.scenario, "method": ALL_METHODS, "stage": run.stage, "attempt": run.attempt, "state": state,
         "run_id": run.run_id, "publish_id": run.publish_id, "counts_in": counts.counts_in, "counts_out": counts.counts_out,
         "quarantined_count": counts.quarantined_count, "calls_made": counts.calls_made, "calls_reused": counts.calls_reused,
         "input_digest": counts.input_digest, "detail": json.dumps(detail, sort_keys=True), "seconds": round(seconds, 3),

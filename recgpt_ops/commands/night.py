@@ -46,6 +46,7 @@ def night(
         load_recipe(name, engine=settings.engine)
     checked = checked_ds(ds)
     opened = existing_warehouse(settings)
+    from recgpt_ops.commands.night_budget import budget_text, night_budget
     from recgpt_ops.commands.night_run import NightOrder, run_night
     from recgpt_ops.commands.night_summary import write_summary
     from recgpt_ops.nights import Asked, check_ds, standing
@@ -61,8 +62,11 @@ def night(
     why = "rebuild" if rebuild and found.visible else found.why
     computed = tuple(methods) if rebuild else found.open_methods
     order = NightOrder(checked, settings.night.scenario, computed, asked.users, asked.user_ids, why)
+    count = found.most_users(computed, rebuild=rebuild, policy=settings.audience.max_users)
+    budget = night_budget(settings, count)
+    sys.stderr.write(budget_text(budget, count) + "\n")
     result = run_night(opened, settings, order)
-    write_summary(opened, result, checked, form=form, option=as_option(warehouse))
+    write_summary(opened, result, checked, budget=budget, form=form, option=as_option(warehouse))
 
 
 def read_user_ids(path: Path | None) -> list[str]:
@@ -88,7 +92,8 @@ def done_text(ds: str, found: Standing, option: str) -> str:
         [
             *lines,
             "Nothing was computed and nothing was written. Next:",
-            f"  recgpt query \"select user_id, rank, tag from intent_tags where ds = '{ds}' order by 1, 2\"{option}",
+            f"  recgpt report --ds {ds}{option}",
+            f"  recgpt query \"select method, user_id, rank, tag from intent_tags where ds = '{ds}' order by 1, 2, 3\"{option}",
             f"  recgpt status --ds {ds}{option}",
             f"  recgpt night --ds {ds} --users N{option}      with N above the users there are: computes the new ones only",
             f"  recgpt night --ds {ds} --rebuild{option}      computes the night again, from the recorded answers",

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from recgpt_ops.commands.night_budget import Planned, spent_text
 from recgpt_ops.commands.night_results import night_results, results_text
 from recgpt_ops.commands.night_run import NightResult
 from recgpt_ops.commands.options import Format
@@ -26,7 +27,7 @@ TOKENS = ("prompt_tokens", "cached_tokens", "computed_tokens", "completion_token
 SHOWN_USERS = 20
 
 
-def write_summary(warehouse: Warehouse, result: NightResult, ds: str, *, form: Format, option: str) -> None:
+def write_summary(warehouse: Warehouse, result: NightResult, ds: str, *, budget: Mapping[str, Planned], form: Format, option: str) -> None:
     """Writes the summary of a night: for people, or as one JSON object; csv holds the stages. `option` names the warehouse."""
     stages = [{**row, "all_peak_mb": result.peak_mb.get(row["stage"])} for row in done_stages(warehouse, result.publish_id)]
     tags = tags_by_user(warehouse, result.publish_id)
@@ -38,7 +39,7 @@ def write_summary(warehouse: Warehouse, result: NightResult, ds: str, *, form: F
     elif form == "json":
         told = {
             "ds": ds, "publish_id": result.publish_id, "stages": [figures(row) for row in stages], "tokens": tokens, "engine_loads": loads,
-            "quarantined": quarantined, **results, "tags": tags,
+            "quarantined": quarantined, "planned": {stage: planned._asdict() for stage, planned in budget.items()}, **results, "tags": tags,
         }  # fmt: skip
         sys.stdout.write(json.dumps(plain(told), ensure_ascii=False, indent=1) + "\n")
     else:
@@ -115,6 +116,7 @@ def summary_text(
     loads: int,
     quarantined: Mapping[str, int],
     results: Mapping[str, Sequence[Mapping[str, Any]]],
+    budget: Mapping[str, Planned],
     option: str,
 ) -> str:
     """The summary for people."""
@@ -131,6 +133,12 @@ def summary_text(
             f"Quarantined: {held_back}.",
             f"Tokens: {tokens['prompt_tokens']:,} submitted, {tokens['cached_tokens']:,} of them from the prefix cache, "
             f"{tokens['computed_tokens']:,} computed; {tokens['completion_tokens']:,} written{waste}.",
+            spent_text(
+                budget,
+                calls_made=sum(row["calls_made"] for row in stages),
+                calls_reused=sum(row["calls_reused"] for row in stages),
+                prompt_tokens=tokens["prompt_tokens"],
+            ),
             "",
             results_text(results),
             render_rows(shown, ("method", "user_id", "tags"), form="table") + more,

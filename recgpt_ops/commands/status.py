@@ -49,10 +49,10 @@ def status(
 
 
 def settled(records: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """One record a stage and generation: the state it reached. The same stage of the same generation may have been retried."""
+    """One record a stage and attempt: the state it reached. The same stage of the same attempt may have been retried."""
     last: dict[tuple[object, ...], Mapping[str, Any]] = {}
     for row in sorted(records, key=lambda row: (STATES.index(row["state"]), row["recorded_at"])):
-        last[row["ds"], row["scenario"], row["stage"], row["publish_id"]] = row
+        last[row["ds"], row["scenario"], row["stage"], row["attempt"]] = row
     return sorted(last.values(), key=lambda row: (row["ds"], row["scenario"], row["attempt"], row["recorded_at"]))
 
 
@@ -60,11 +60,11 @@ def night_rows(records: Sequence[Mapping[str, Any]], visible: Mapping[tuple[str,
     """One row an attempt and method, oldest first."""
     import json
 
-    attempts: dict[tuple[str, str, int, str], list[Mapping[str, Any]]] = {}  # methods that ran apart count their attempts apart
+    attempts: dict[tuple[str, str, int], list[Mapping[str, Any]]] = {}
     for row in settled(records):
-        attempts.setdefault((row["ds"], row["scenario"], row["attempt"], row["publish_id"]), []).append(row)
+        attempts.setdefault((row["ds"], row["scenario"], row["attempt"]), []).append(row)
     rows = []
-    for (ds, scenario, attempt, publish_id), stages in attempts.items():
+    for (ds, scenario, attempt), stages in attempts.items():
         for method in json.loads(stages[0]["detail"])["methods"]:
             pointer = visible.get((ds, scenario, method))
             rows.append(
@@ -75,7 +75,7 @@ def night_rows(records: Sequence[Mapping[str, Any]], visible: Mapping[tuple[str,
                     "attempt": attempt,
                     "state": state_of(stages),
                     "visible": pointer is not None and pointer["fence"] == attempt,
-                    "publish_id": publish_id,
+                    "publish_id": stages[0]["publish_id"],
                     "stages_done": sum(row["state"] == "done" for row in stages),
                     "seconds": sum(row["seconds"] for row in stages),
                     "calls_made": sum(row["calls_made"] for row in stages),

@@ -9,15 +9,24 @@ from recgpt_ops.delta.pointer import claim_attempt, visible_publications
 from recgpt_ops.delta.reading import read_rows
 from recgpt_ops.errors import NightError, UsageError
 from recgpt_ops.ids import user_order
-from recgpt_ops.nights import Asked, asked_users, check_ds, input_version, standing
+from recgpt_ops.nights import NOBODY, Asked, asked_users, check_ds, input_version, standing
+from recgpt_ops.runs import claim_common_attempt
 from tests.unit.cli.conftest import DS, add_audience, add_events, add_tags, begin, publish
 
-NOBODY = Asked(None, ())
 BY_HASH = sorted(["u1", "u2", "u3"], key=user_order)
 
 
-def stand(warehouse, settings, asked=NOBODY):
-    return standing(warehouse, settings, ds=DS, scenario="default", methods=["v2"], asked=asked)
+def stand(warehouse, settings, asked=NOBODY, methods=("v2",)):
+    return standing(warehouse, settings, ds=DS, scenario="default", methods=methods, asked=asked)
+
+
+def test_methods_that_run_apart_have_attempts_apart(warehouse, settings):
+    """Otherwise `nights`, whose rows are of all methods of a run, would hold two runs under one number and drop the second."""
+    claimed = [
+        claim_common_attempt(warehouse, ds=DS, scenario="default", methods=methods) for methods in (["v2"], ["v1"], ["v1", "v2"], ["v2"])
+    ]
+    assert claimed == [1, 2, 3, 4]
+    assert claim_common_attempt(warehouse, ds="2017-10-29", scenario="default", methods=["v1"]) == 1
 
 
 def test_a_night_that_never_ran_is_to_be_run(warehouse, settings):
@@ -33,6 +42,30 @@ def test_a_done_night_is_done_for_the_policy_and_for_everyone_in_it(done, settin
 def test_users_who_are_not_in_it_make_it_a_night_of_more_users(done, settings):
     found = stand(done, settings, Asked(None, ("u1", "u3")))
     assert (found.is_done, found.why, found.missing) == (False, "more_users", {"v2": ("u3",)})
+
+
+def test_a_method_that_is_missing_is_the_only_one_with_something_to_do(done, settings):
+    found = stand(done, settings, methods=("v1", "v2"))
+    assert (found.is_done, found.open_methods, found.why) == (False, ("v1",), "night")
+    assert stand(done, settings, Asked(None, ("u1", "u3")), methods=("v1", "v2")).open_methods == ("v1", "v2")
+
+
+@pytest.mark.parametrize(
+    ("asked", "rebuild", "most"),
+    [
+        (NOBODY, False, {"v1": 2, "v2": 0}),  # the newcomer takes the audience that is there
+        (NOBODY, True, {"v1": 2, "v2": 2}),
+        (Asked(None, ("u1", "u3")), False, {"v1": 2, "v2": 1}),
+        (Asked(None, ("u3",)), True, {"v1": 1, "v2": 3}),
+    ],
+)
+def test_how_many_users_a_night_computes_is_known_before_it_starts(done, settings, asked, rebuild, most):
+    found = stand(done, settings, asked, methods=("v1", "v2"))
+    assert found.most_users(["v1", "v2"], rebuild=rebuild, policy=8) == most
+
+
+def test_before_any_night_the_policy_says_how_many(warehouse, settings):
+    assert stand(warehouse, settings).most_users(["v2"], rebuild=False, policy=8) == {"v2": 8}
 
 
 @pytest.mark.parametrize("import_id_and_day", [("late", DS), ("other", "2017-10-01")])
