@@ -147,6 +147,14 @@ def test_forced_ids_are_scored_as_the_model_itself_scores_them_and_read_the_pref
     assert whole_blocks > 0
 
 
+def test_a_prompt_reads_the_prefix_cache_of_its_own_scope_only_and_answers_the_same(running: Running) -> None:
+    asked = request(running, "\nIs it milk?", choice=("yes", "no"))
+    answers: list[Answer] = [answer for scope in ("a", "a", "b", None) for answer in ask(running, replace(asked, cache_scope=scope))]
+    whole_blocks = (len(asked.token_ids) - 1) // 32 * 32
+    assert [answer.cached_tokens for answer in answers[:3]] == [0, whole_blocks, 0]
+    assert len({answer.text for answer in answers}) == 1
+
+
 @pytest.mark.parametrize("place", [0, 4, 8])
 def test_case_001_002_bad_requests_cost_themselves(running: Running, place: int) -> None:
     good = [request(running, f"\nIs it {n}?", choice=("yes", "no")) for n in range(8)]
