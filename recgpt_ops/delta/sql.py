@@ -29,6 +29,8 @@ SPARK_WORDS = (  # functions that views use and that DuckDB calls otherwise
     "CREATE MACRO array_min(list_) AS list_min(list_)",
 )
 LOCKS = (
+    "SET enable_progress_bar = true",  # so that query_progress() tells how far a query is
+    "SET enable_progress_bar_print = false",
     "SET python_enable_replacements = false",  # or a query could name the variables of the program that runs it
     "SET enable_external_access = false",
     "SET lock_configuration = true",
@@ -132,15 +134,31 @@ def first_line(error: duckdb.Error) -> str:
 
 
 def suggestion(connection: duckdb.DuckDBPyConnection, message: str) -> str:
-    """`; did you mean intent_tags?` for a table or column that does not exist, else nothing."""
+    """`; did you mean intent_tags?` for a table, view or column that does not exist, else nothing."""
     if found := re.search(r"Table with name \"?(\w+)\"? does not exist", message):
-        near = difflib.get_close_matches(found[1].lower(), list(all_contracts()), n=1, cutoff=0.3)
-        return f"; did you mean {near[0]}?" if near else f"; there are {', '.join(all_contracts())}"
+        names = relation_names(connection)
+        near = difflib.get_close_matches(found[1].lower(), names, n=1, cutoff=0.3)
+        return f"; did you mean {near[0]}?" if near else f"; there are {', '.join(names)}"
     if found := re.search(r"Referenced column \"(\w+)\"|column named \"(\w+)\"", message):
-        known = {name for contract in all_contracts().values() for name in contract.column_names}
-        candidates = re.findall(r'"([\w.]+)"', message.partition("Candidate bindings")[2]) or sorted(known)
-        near = difflib.get_close_matches((found[1] or found[2]).lower(), candidates, n=1, cutoff=0.3)
+        bindings = re.findall(r'"([\w.]+)"', message.partition("Candidate bindings")[2])
+        near = difflib.get_close_matches((found[1] or found[2]).lower(), bindings or column_names(connection), n=1, cutoff=0.3)
         return f"; did you mean {near[0]}?" if near else ""
     if "disabled by configuration" in message or "disabled through configuration" in message:
         return "; only the tables of the warehouse can be read"
     return ""
+
+
+def relation_names(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """What a query may name, sorted: tables and views, without what they are made of."""
+    return [
+        name
+        for (name,) in connection.execute(
+            "SELECT view_name FROM duckdb_views() WHERE schema_name = 'main' AND NOT internal ORDER BY ALL"
+        ).fetchall()
+    ]
+
+
+def column_names(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """All columns of all of them, sorted."""
+    told = connection.execute("SELECT DISTINCT column_name FROM duckdb_columns() WHERE schema_name = 'main' AND NOT internal ORDER BY ALL")
+    return [name for (name,) in told.fetchall()]

@@ -11,6 +11,7 @@ from recgpt_ops.delta.sql import connect, fetch_select
 from recgpt_ops.delta.warehouse import Warehouse, open_warehouse
 from recgpt_ops.errors import UsageError
 from recgpt_ops.tables import all_contracts
+from recgpt_ops.views import all_views, shown_name
 from tests.unit.delta.conftest import DS
 
 NEXT = "2017-10-31"
@@ -51,8 +52,26 @@ def query(warehouse, sql: str) -> list[tuple]:
 
 def test_every_table_can_be_queried_before_anything_was_made(warehouse):
     connection = connect(warehouse)
-    for name, contract in all_contracts().items():
-        assert fetch_select(connection, f"SELECT * FROM {name}") == (list(contract.column_names), [])
+    for contract in all_contracts().values():
+        assert fetch_select(connection, f"SELECT * FROM {shown_name(contract)}") == (list(contract.column_names), [])
+
+
+def test_a_view_over_an_empty_warehouse_has_no_rows_and_its_columns(locked):
+    for name, view in all_views().items():
+        assert fetch_select(locked, f"SELECT * FROM {name}") == ([column for column, _ in view.columns], [])
+
+
+def test_a_view_that_takes_a_tables_name_has_the_tables_columns_first():
+    taken = [contract for contract in all_contracts().values() if contract.name in all_views()]
+    assert [shown_name(contract) for contract in taken] == ["explanations_v1", "intent_tags_v1"]
+    for contract in taken:
+        named = [column for column, _ in all_views()[contract.name].columns]
+        assert named[: len(contract.columns)] == list(contract.column_names)
+
+
+def test_what_tables_and_views_are_made_of_is_not_listed(locked):
+    listed = [name for (name,) in fetch_select(locked, "SHOW TABLES")[1]]
+    assert listed == sorted([*map(shown_name, all_contracts().values()), *all_views()])
 
 
 def test_rows_are_seen_when_the_pointer_names_their_generation_and_not_before(warehouse, rows, publish, show):
@@ -183,7 +202,10 @@ def test_what_reads_passes(locked, sql):
     ("sql", "told"),
     [
         ("SELECT * FROM intent_tag", "did you mean intent_tags?"),
-        ("SELECT * FROM Intent_Tags_v1", "did you mean intent_tags?"),
+        ("SELECT * FROM Intent_Tags_v2", "did you mean intent_tags_v1?"),
+        ("SELECT * FROM night_sumary", "did you mean night_summary?"),
+        ("SELECT * FROM generation", "did you mean explanations?"),  # not stored.generations, which is no one's business
+        ("SELECT tags_count FROM night_summary", "did you mean tag_count?"),
         ("SELECT tagg FROM intent_tags", "did you mean tag?"),
         ("SELECT t.user FROM intent_tags t", "did you mean user_id?"),
         ("SELEC 1", "syntax error"),
