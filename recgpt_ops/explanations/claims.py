@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 PRICE = """discount discounted sale deal bargain cheap cheapest cheaper free bonus coupon save savings reduced half-price lowest"""
-PRAISE = (
-    """best finest top ultimate perfect number-one no.1 unbeatable premium luxury exclusive delicious tastiest freshest newest
+PRAISE = """best finest top ultimate perfect number-one no.1 unbeatable premium luxury exclusive delicious tastiest freshest newest
     fresh new"""
-)
 PROOF = """guaranteed guarantee guarantees proven certified official award award-winning original authentic"""
 HEALTH = """healthy healthier health cure cures cured heal heals healing relieves prevents detox slimming immune immunity medical
     clinical clinically doctor doctors therapeutic antibacterial hypoallergenic nontoxic safe"""

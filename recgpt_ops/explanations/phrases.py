@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from itertools import product
 from typing import NamedTuple
 
+from recgpt_ops.llm.languages import language_share
 from recgpt_ops.prompts import language_of
 
 MAX_NOUN_WORDS = 3
@@ -158,7 +159,8 @@ def nouns(locale: str, *texts: str) -> tuple[str, ...]:
     ('袜子', '童袜子', '儿童袜子')
     """
     find = chinese_nouns if language_of(locale) == "zh" else spaced_nouns
-    return next((found for text in texts if (found := tuple(dict.fromkeys(find(text)))[:MAX_NOUNS])), ())
+    fitting = ([noun for noun in dict.fromkeys(find(text)) if language_share(noun, locale) == 1.0] for text in texts)
+    return next((tuple(found[:MAX_NOUNS]) for found in fitting if found), ())
 
 
 def spaced_nouns(text: str) -> Iterator[str]:

@@ -153,9 +153,9 @@ def check_claims(text: str, source: Source) -> None:
 
 
 def words_of(text: str) -> frozenset[str]:
-    """The words, casefolded, and the parts of those with a hyphen."""
+    """The words, casefolded, and the parts of those with a hyphen or an apostrophe: `year's` holds `year`."""
     words = [word.casefold() for word in WORD.findall(text)]
-    return frozenset(words) | frozenset(part for word in words for part in word.split("-"))
+    return frozenset(words) | frozenset(part for word in words for part in re.split(r"[-'’]", word))
 
 
 def check_names(text: str, source: Source, *, brands: Collection[str]) -> None:
