@@ -18,7 +18,7 @@ TRANSFORMS := tests/spark/test_audience.py tests/spark/test_behaviors.py tests/s
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/pyc
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv demo test test-light test-jvm lint typecheck docs lock bench-contexts clean
+.PHONY: help venv demo airflow test test-light test-jvm lint typecheck docs lock bench-contexts clean
 
 help: ## What there is to make
 	@echo "recgpt-ops: nightly recommendations made by language models, as a batch pipeline"
@@ -40,11 +40,16 @@ $(STAMP): requirements.txt
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: $(STAMP) ## Import The Complete Journey, run one night for 8 households, show their tags (12 minutes on 2 cores)
-	@echo "== 1/2 import: real purchases of 2,469 households in 2017"
+demo: $(STAMP) ## Import The Complete Journey, run one night for 8 households by V1 and V2, show it as a page (18 minutes on 2 cores)
+	@echo "== 1/3 import: real purchases of 2,469 households in 2017"
 	@$(BIN)/recgpt import complete-journey
-	@echo "== 2/2 night of $(DEMO_DS) for 8 households"
+	@echo "== 2/3 night of $(DEMO_DS) for 8 households by both methods: tags, candidates, explanations, verdicts"
 	@$(BIN)/recgpt night --ds $(DEMO_DS) --users 8
+	@echo "== 3/3 report: the night as a page"
+	@$(BIN)/recgpt report --ds $(DEMO_DS)
+
+airflow: $(STAMP) ## The same DAGs in Airflow's pages, with a Ray head beside it, until Ctrl-C; PORT=8080
+	@exec $(BIN)/recgpt airflow $(if $(PORT),--port $(PORT))
 
 test: $(STAMP) ## All tests, those with the real engines too (under 20 minutes on 2 cores)
 	@if command -v java >/dev/null; then \

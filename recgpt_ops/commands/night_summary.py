@@ -43,9 +43,10 @@ def write_summary(warehouse: Warehouse, result: NightResult, ds: str, *, budget:
         }  # fmt: skip
         sys.stdout.write(json.dumps(plain(told), ensure_ascii=False, indent=1) + "\n")
     else:
-        sys.stdout.write(
-            summary_text(warehouse, ds, stages, tags, tokens=tokens, loads=loads, quarantined=quarantined, results=results, option=option)
+        text = summary_text(
+            warehouse, ds, stages, tags, tokens=tokens, loads=loads, quarantined=quarantined, results=results, budget=budget, option=option
         )
+        sys.stdout.write(text)
 
 
 def done_stages(warehouse: Warehouse, publish_id: str) -> list[dict[str, Any]]:

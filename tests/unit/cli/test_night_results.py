@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import json
 
+from recgpt_ops.commands.night_budget import Planned
 from recgpt_ops.commands.night_results import night_results, results_text
+from recgpt_ops.commands.night_run import NightResult
+from recgpt_ops.commands.night_summary import write_summary
 from recgpt_ops.commands.status import visible_results
 from recgpt_ops.delta.records import read_rows
 from recgpt_ops.runs import StageCounts, record_state
@@ -53,3 +56,21 @@ def test_status_tells_what_readers_see_of_a_day(done, settings):
     assert "Readers of default see generation p1" in told
     assert "tag_verdicts" in told
     assert visible_results(done, records, "2017-10-29") == ""
+
+
+def test_the_summary_ends_with_what_was_spent_of_the_budget_and_where_to_look_next(done, settings, capsys):
+    account = {"prompt_tokens": 900, "computed_tokens": 300, "completion_tokens": 20}
+    counts = StageCounts(calls_made=40, calls_reused=2, detail={"account": account})
+    record_state(night_run(done, settings, "p1", stage="intents"), counts, state="done", seconds=1.0)
+    budget = {"intents": Planned(96, 100_000)}
+    write_summary(done, NightResult("p1", {}), DS, budget=budget, form="table", option="")
+    told = capsys.readouterr().out
+    assert "Model calls: 40 made, 2 from the record, of at most 96 planned. Prompt tokens: 900 submitted, of at most 100,000." in told
+    for command in ("recgpt report --ds 2017-10-30", "recgpt query", "recgpt status --ds 2017-10-30", "make airflow"):
+        assert command in told
+    write_summary(done, NightResult("p1", {}), DS, budget=budget, form="json", option="")
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["planned"] == {"intents": {"calls": 96, "prompt_tokens": 100_000}}
+    assert [row["method"] for row in summary["methods"]] == ["v2"]
+    [intents] = [row for row in summary["stages"] if row["stage"] == "intents"]
+    assert (intents["submitted_tokens"], intents["computed_tokens"], intents["written_tokens"]) == (900, 300, 20)
