@@ -65,7 +65,7 @@ def test_a_recipe_for_hit_rates_is_its_method_with_thirty_tags_and_no_explanatio
     assert (recipe.explanations, recipe.style, recipe.explained_item_count) == ("none", None, 0)
     same = {"tags_per_persona": of.tags_per_persona, "final_tag_count": of.final_tag_count, "explanations": of.explanations}
     same |= {"style": of.style, "explained_item_count": of.explained_item_count, "name": of.name, "description": of.description}
-    assert replace(recipe, **same) == of  # type: ignore[arg-type]  # values of the right fields
+    assert replace(recipe, **same) == of
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from recgpt_ops.ids import row_id, tag_id
 from recgpt_ops.llm.fake import FakeEngine
 from recgpt_ops.llm.requests import Request
 from recgpt_ops.llm.tokenizer import PromptTokenizer
-from recgpt_ops.recipes import load_recipe
+from recgpt_ops.recipes import Recipe, load_recipe
 
 from .conftest import SIGNALS, WEATHER, LetterEmbedder, make_context
 
@@ -34,7 +34,7 @@ def routes_of(make_crew: Make, context: Context) -> dict[str, Persona]:
     return {route.name: route for route in user_routes(context, make_crew(FakeEngine(), "v1"))}
 
 
-def asked(make_crew: Make, recipe: str, context: Context | None = None) -> dict[str, list[Request]]:
+def asked(make_crew: Make, recipe: str | Recipe, context: Context | None = None) -> dict[str, list[Request]]:
     """The requests of each route, in the order they were put."""
     engine = FakeEngine()
     crew = make_crew(engine, recipe)
@@ -162,7 +162,7 @@ def test_a_list_leaves_out_what_was_just_bought_and_stands_in_the_users_own_orde
 
 def test_lists_of_routes_differ(make_crew: Make, embedder: LetterEmbedder) -> None:
     recipe = replace(load_recipe("v1"), closed_list_size=8)
-    lists = {name: set(requests[0].choice or ()) for name, requests in asked(make_crew, recipe).items()}  # type: ignore[arg-type]  # a recipe is taken too
+    lists = {name: set(requests[0].choice or ()) for name, requests in asked(make_crew, recipe).items()}
     assert lists["general"] != lists["trends"] != lists["season"] != lists["general"]
     assert "pumpkin" in lists["trends"]
 
