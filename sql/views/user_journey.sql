@@ -79,7 +79,28 @@ titles AS (
     WHERE version_index = 1
 ),
 
-steps AS (
+steps AS ( -- the first of them says the types
+    SELECT
+        t.ds,
+        t.scenario,
+        t.method,
+        t.user_id,
+        4 AS stage_index,
+        'persona' AS stage,
+        t.persona_index AS place,
+        t.persona_index AS first_key,
+        0 AS second_key,
+        cast(NULL AS timestamp) AS happened_at,
+        t.name AS what,
+        t.focus AS detail,
+        cast(NULL AS double) AS score,
+        cast(NULL AS string) AS label,
+        t.line_ids,
+        cast(NULL AS string) AS tag_id,
+        cast(NULL AS string) AS item_id,
+        cast(NULL AS string) AS explanation_id
+    FROM intent_plans AS t
+    UNION ALL
     SELECT
         t.ds,
         t.scenario,
@@ -142,27 +163,6 @@ steps AS (
         NULL AS item_id,
         NULL AS explanation_id
     FROM told_signals AS t
-    UNION ALL
-    SELECT
-        t.ds,
-        t.scenario,
-        t.method,
-        t.user_id,
-        4 AS stage_index,
-        'persona' AS stage,
-        t.persona_index AS place,
-        t.persona_index AS first_key,
-        0 AS second_key,
-        NULL AS happened_at,
-        t.name AS what,
-        t.focus AS detail,
-        NULL AS score,
-        NULL AS label,
-        t.line_ids,
-        NULL AS tag_id,
-        NULL AS item_id,
-        NULL AS explanation_id
-    FROM intent_plans AS t
     UNION ALL
     SELECT
         t.ds,

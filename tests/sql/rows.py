@@ -33,8 +33,9 @@ def filled(table: str, **given: Any) -> dict[str, Any]:
 
 
 def publish(warehouse: Warehouse, table: str, *rows: dict[str, Any], ds: str, publish_id: str, fence: int = 1) -> None:
-    """One generation of a night table."""
-    told = [filled(table, **{"ds": ds, "publish_id": publish_id, **row}) for row in rows]
+    """One generation of a night table, or one import of a feed."""
+    place = {"ds": ds, "publish_id": publish_id} if load_contract(table).kind == "night" else {"import_id": publish_id}
+    told = [filled(table, **{**place, **row}) for row in rows]
     built = pa.Table.from_pylist(told, schema=arrow_schema(load_contract(table)))
     publish_arrow(warehouse, table, built, publish_id=publish_id, scopes=[ds], fence=fence, input_digest="inputs")
 
