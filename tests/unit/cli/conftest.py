@@ -28,7 +28,7 @@ def filled(table: str, row: dict[str, Any]) -> dict[str, Any]:
     built = {}
     for column in load_contract(table).columns:
         built[column.name] = None if column.nullable else midnight if column.type == "timestamp" else plain.get(column.type, [])
-    if "user_id" in row:
+    if row.get("user_id") is not None and "user_bucket" in built:
         built["user_bucket"] = user_bucket(row["user_id"])
     return {**built, **row}
 
