@@ -28,6 +28,7 @@ from recgpt_ops.ledger.asking import all_of
 from recgpt_ops.llm.requests import EngineIdentity
 
 FILES: dict[Kind, str] = {"tag": "tags_v1.yaml", "explanation": "explanations_v1.yaml"}
+PLACES = range(len(LEVELS))
 DIGITS = 4  # of a cut: below what another batch changes a log-probability by
 
 
@@ -100,15 +101,20 @@ def best_cuts(scores: Sequence[float], labels: Sequence[int]) -> tuple[float, fl
     (0.0, 2.5)
     """
     known = sorted(set(scores))
-    # A cut and how far the nearest scores are from it; the outermost cuts leave a level out, at no margin.
+    # A cut, and how far the nearest scores are from it; the outermost cuts leave a level out, at no margin.
     cuts = [(round(known[0] - 1.0, DIGITS), 0.0)]
     cuts += [(round((left + right) / 2, DIGITS), right - left) for left, right in pairwise(known)]
     cuts.append((round(known[-1] + 1.0, DIGITS), 0.0))
+    below = [
+        [sum(score < cut and label == level for score, label in zip(scores, labels, strict=True)) for level in PLACES] for cut, _ in cuts
+    ]
+    total = below[-1]  # every score lies below the last cut
     best, key = (0.0, 0.0), (-math.inf, -math.inf, -math.inf)
     for place, (low, low_gap) in enumerate(cuts):
-        for high, high_gap in cuts[place:]:
-            found = [Cut(low, high, 0, 0, 0).place(score) for score in scores]
-            now = (round(balanced(found, labels), 9), round(agreement(found, labels), 9), round(min(low_gap, high_gap), 9))
+        for other, (high, high_gap) in enumerate(cuts[place:], start=place):
+            right = (below[place][0], below[other][1] - below[place][1], total[2] - below[other][2])
+            shares = [found / all_ for found, all_ in zip(right, total, strict=True) if all_]
+            now = (round(sum(shares) / len(shares), 9), float(sum(right)), round(min(low_gap, high_gap), 9))
             if now > key:
                 best, key = (low, high), now
     return best

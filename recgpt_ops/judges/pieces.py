@@ -31,7 +31,7 @@ def cut_text(text: str, limit: int, tokenizer: PromptTokenizer) -> str:
         shorter = head.rstrip(" ,;:|-") + CUT
         if tokenizer.count(shorter) <= limit:
             return shorter
-    return CUT
+    return CUT if tokenizer.count(CUT) <= limit else ""
 
 
 def share_out(wanted: Sequence[int], total: int) -> list[int]:

@@ -67,3 +67,17 @@ def test_a_settings_file_outside_of_the_project_counts(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text((ROOT / "infra" / "env" / "local.yaml").read_text().replace("max_users: 8", "max_users: 3"))
     assert load_settings({"RECGPT_SETTINGS": str(path)}).audience.max_users == 3
+
+
+def test_the_judges_engine_is_a_whole_group_or_null() -> None:
+    assert load_settings({}).judging.engine is None
+    prod = load_settings({"RECGPT_ENV": "prod", "RECGPT_JUDGING__ENGINE__MAX_IN_FLIGHT": "7"}).judging
+    assert prod.engine is not None
+    assert (prod.engine.kind, prod.engine.max_in_flight) == ("vllm", 7)
+    told = faults_of(RECGPT_JUDGING__ENGINE__MODEL="judge")  # a null group becomes one by a variable, and then is not whole
+    assert "judging.engine.kind is missing; copy it from infra/env/local.yaml" in told
+    assert faults_of(RECGPT_JUDGING__ENGINE="5") == ["judging.engine: expected a group of settings, got 5"]
+
+
+def test_the_judged_share_is_a_share() -> None:
+    assert faults_of(RECGPT_JUDGING__JUDGE_SHARE_RATIO="1.5") == ["judging.judge_share_ratio is 1.5; expected 0 to 1"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -217,6 +218,8 @@ BASE = Request("expert", "prompt", (), (1, 2, 3), Sampling(64), choice=("a", "b"
         (replace(BASE, choice=("b", "a")), IDENTITY, False),
         (replace(BASE, choice=None, json_schema=SCHEMA), IDENTITY, False),
         (replace(BASE, choice=None, forced_ids=(1,)), IDENTITY, False),
+        (replace(BASE, choice=None, label_ids=(1,)), IDENTITY, False),
+        (replace(BASE, basis="set 1"), IDENTITY, False),
         (replace(BASE, sampling=Sampling(64, temperature=0.7)), IDENTITY, False),
         (BASE, replace(IDENTITY, model_hash="other"), False),
         (BASE, replace(IDENTITY, tokenizer_hash="other"), False),
@@ -227,3 +230,12 @@ def test_case_014_a_call_is_another_when_anything_that_decides_its_answer_change
     changed: Request, identity: EngineIdentity, is_same: bool
 ) -> None:
     assert (fingerprint(changed, identity) == fingerprint(BASE, IDENTITY)) == is_same
+
+
+def test_a_request_without_labels_and_basis_keeps_the_print_it_had_before_there_were_any() -> None:
+    parts = (
+        '{"adaptor":null,"build":"vllm 0.32.0","choice":["a","b"],"forced_ids":null,"inputs":[1,2,3],"json_schema":null,'
+        '"model_hash":"hash","prompt_id":"prompt","sampling":{"max_tokens":64,"repetition_penalty":1.0,"temperature":0.0,'
+        '"top_k":0,"top_p":1.0},"tokenizer_hash":"tokens"}'
+    )
+    assert fingerprint(BASE, IDENTITY) == hashlib.sha256(parts.encode()).hexdigest()

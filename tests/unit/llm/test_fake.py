@@ -64,3 +64,12 @@ def test_a_dead_engine_stays_dead_and_a_refused_row_does_not_kill_it() -> None:
         with pytest.raises(EngineError):
             ask(engine, n)
     assert len(engine.calls) == 4
+
+
+def test_labels_get_a_log_probability_each_in_one_token() -> None:
+    answer = ask(FakeEngine(), 1, 2, label_ids=(7, 8, 9))
+    assert answer.logprobs is not None
+    assert len(set(answer.logprobs)) == 3
+    assert all(-9 < value < 0 for value in answer.logprobs)
+    assert (answer.text, answer.completion_tokens) == ("", 1)
+    assert ask(FakeEngine(), 1, 2, label_ids=(9, 8, 7)).logprobs == answer.logprobs[::-1]

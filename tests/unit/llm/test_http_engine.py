@@ -199,7 +199,8 @@ def test_no_address_and_no_server_are_told() -> None:
         engine.start()
 
 
-def test_a_score_by_likelihood_never_reaches_an_address(server: Server) -> None:
+@pytest.mark.parametrize("asked", [{"forced_ids": (1,)}, {"label_ids": (1, 2)}])
+def test_a_score_by_likelihood_never_reaches_an_address(server: Server, asked: dict[str, tuple[int, ...]]) -> None:
     with pytest.raises(EngineError, match="recipe or settings should have been refused"):
-        ask(server, replace(REQUEST, forced_ids=(1,)))
+        ask(server, replace(REQUEST, **asked))  # type: ignore[arg-type]  # one constraint by name
     assert server.seen == []

@@ -33,6 +33,10 @@ GOOD = Request("arbiter", "prompt", (), tuple(range(90)), Sampling(max_tokens=10
         ({"choice": ("a", "a")}, "bad_request", "some empty or equal"),
         ({"json_schema": ""}, "bad_request", "'' is no JSON schema"),
         ({"json_schema": "false"}, "bad_request", "'false' is no JSON schema"),
+        ({"label_ids": (1000,)}, "bad_token_id", "label ids span 1000 to 1000"),
+        ({"label_ids": ()}, "bad_request", "label ids (); expected some, each once"),
+        ({"label_ids": (3, 3)}, "bad_request", "label ids (3, 3); expected some, each once"),
+        ({"label_ids": (3,), "forced_ids": (3,)}, "bad_request", "forced_ids and label_ids are set"),
         ({"choice": ("a",), "json_schema": "{}"}, "bad_request", "choice and json_schema are set"),
     ],
 )
@@ -43,7 +47,9 @@ def test_case_001_002_026_what_may_not_reach_the_engine_is_that_row_s_error(chan
     assert detail in refused.value.detail
 
 
-@pytest.mark.parametrize("changes", [{}, {"choice": ("a", "b")}, {"json_schema": '{"type":"string"}'}, {"forced_ids": (0, 999)}])
+@pytest.mark.parametrize(
+    "changes", [{}, {"choice": ("a", "b")}, {"json_schema": '{"type":"string"}'}, {"forced_ids": (0, 999)}, {"label_ids": (0, 999)}]
+)
 def test_a_good_request_passes(changes: dict[str, Any]) -> None:
     check_request(replace(GOOD, **changes), IDENTITY)
 
