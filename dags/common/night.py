@@ -68,6 +68,7 @@ def run_night(conf: dict[str, dict[str, Any]]) -> int:
         sys.stdout.write("".join(f"FAILED {path}: {error}\n" for path, error in bag.import_errors.items()))
         return 1
     for dag_id in DAGS:
+        bag.dags[dag_id].deadline = None  # nobody watches here, and dag.test cannot look an alert up: it has only its serialized form
         run = bag.dags[dag_id].test(logical_date=None, run_conf=conf[dag_id])
         if str(run.state) != "success":
             return 1
