@@ -1,4 +1,4 @@
-"""The data dictionary, schemas/README.md, made from the contracts.
+"""The data dictionary, schemas/README.md, made from the contracts and the views.
 
 python -m recgpt_ops.data_dictionary            writes it
 python -m recgpt_ops.data_dictionary --check    exit code 1 when the file is not what the contracts say
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from recgpt_ops.errors import ConfigError
 from recgpt_ops.tables import SCHEMAS, Check, Column, Contract, all_contracts
+from recgpt_ops.views import View, all_views
 
 README = SCHEMAS / "README.md"
 KINDS = {
@@ -21,20 +22,29 @@ KINDS = {
 }
 INTRODUCTION = """# Data dictionary
 
-Made from the contracts in this folder by `make docs`; change a contract, never this page.
+Made from the contracts in this folder and the views in [sql/views](../sql/README.md) by `make docs`; change these, never this page.
 A table's folder in the warehouse is its name with version. Times are UTC, `ds` is the business date.
 `key` is what no two rows share; columns marked *volatile* differ between equal runs and are left out of digests.
 A check graded **fail** stops a publication, one graded *warn* is told in its summary.
 """
 
 
-def dictionary_text(contracts: Sequence[Contract]) -> str:
+VIEWS_INTRODUCTION = """# Views
+
+For analysts: SELECTs over what is visible, the same on DuckDB and Spark. A view that has a table's name holds that table's visible rows with all
+their columns and more; the rows alone are called by name and version.
+"""
+
+
+def dictionary_text(contracts: Sequence[Contract], views: Sequence[View]) -> str:
     """The whole page."""
     parts = [INTRODUCTION, f"{len(contracts)} tables:\n"]
     for kind, meaning in KINDS.items():
         links = [f"[{contract.name}](#{contract.table_id})" for contract in contracts if contract.kind == kind]
         parts.append(f"- **{kind}**: {meaning}. {', '.join(links)}")
-    return "\n".join([*parts, "", *map(table_text, contracts)])
+    links = [f"[{view.name}](#{view.name})" for view in views]
+    parts.append(f"\n{len(views)} views for analysts: {', '.join(links)}")
+    return "\n".join([*parts, "", *map(table_text, contracts), VIEWS_INTRODUCTION, *map(view_text, views)])
 
 
 def table_text(contract: Contract) -> str:
@@ -53,6 +63,20 @@ def table_text(contract: Contract) -> str:
     checks = [f"- {check_text(check)}" for check in contract.checks]
     checked = ["", "Checks, beside key and nulls:", "", *checks] if checks else []
     return "\n".join([f"## {contract.table_id}", "", contract.description, "", *facts, "", *columns, *checked, ""])
+
+
+def view_text(view: View) -> str:
+    """One view's section."""
+    columns = [f"| `{name}` | {meaning.replace('|', chr(92) + '|')}. |" for name, meaning in view.columns]
+    head = [
+        f"## {view.name}",
+        "",
+        view.description,
+        "",
+        f"- grain: {view.grain}",
+        f"- defined in: [sql/views/{view.name}.sql](../sql/views/{view.name}.sql)",
+    ]
+    return "\n".join([*head, "", "| column | meaning |", "| --- | --- |", *columns, ""])
 
 
 def column_text(contract: Contract, column: Column) -> str:
@@ -88,13 +112,13 @@ def code_list(names: Sequence[str]) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Writes or checks the page; returns the exit code."""
-    text = dictionary_text(list(all_contracts().values()))
+    text = dictionary_text(list(all_contracts().values()), list(all_views().values()))
     if "--check" not in arguments:
         README.write_text(text)
         return 0
     current = README.read_text() if README.is_file() else ""
     if current != text:
-        sys.stderr.write(f"{ConfigError('schemas/README.md', ['is not what the contracts say; run `make docs`'])}\n")
+        sys.stderr.write(f"{ConfigError('schemas/README.md', ['is not what the contracts and views say; run `make docs`'])}\n")
         return 1
     return 0
 

@@ -4,7 +4,7 @@
 -- text_chars: Characters of text
 -- user_count: Users of the night who are shown it
 -- item_count: Items that it is shown for; items of equal text share it
--- is_shared: Whether an older night, or an earlier attempt at this one, wrote it for some of them
+-- is_shared: Whether some of them were given a text that an older generation had written
 -- panel_label: S superior, A average, B bad, by the panel of judges; null where it was not judged or judging failed
 -- one_shot_label: The same by the one-shot judge
 WITH labels AS (

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from recgpt_ops.data_dictionary import README, dictionary_text, main, table_text
 from recgpt_ops.tables import all_contracts, load_contract
+from recgpt_ops.views import all_views
 
 
 def test_the_data_dictionary_is_what_the_contracts_say():
@@ -23,7 +24,14 @@ def test_a_change_of_a_contract_is_noticed(monkeypatch, capsys, tmp_path):
     assert main(["--check"]) == 1
     assert "run `make docs`" in capsys.readouterr().err
     assert main([]) == 0
-    assert stale.read_text() == dictionary_text(list(all_contracts().values()))
+    assert stale.read_text() == dictionary_text(list(all_contracts().values()), list(all_views().values()))
+
+
+def test_it_names_every_view_and_every_column_of_it():
+    text = README.read_text()
+    for view in all_views().values():
+        section = text.split(f"\n## {view.name}\n")[1].split("\n## ")[0]
+        assert all(f"| `{name}` | {meaning}" in section for name, meaning in view.columns)
 
 
 def test_a_section_reads_like_this():

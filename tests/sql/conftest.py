@@ -77,7 +77,8 @@ def add_tags_and_items(shop: Warehouse) -> None:
     both = {"user_id": "a", **wine, "persona_indexes": [1, 2], "score": 0.5}
     publish(shop, "intent_tags", both, {"user_id": "a", **beans, "persona_indexes": [2]}, {"user_id": "a", **wine, "method": "v1"},
             ds=FIRST, publish_id="p1")  # fmt: skip
-    publish(shop, "intent_tags", {"user_id": "b", **wine}, ds=FIRST, publish_id="p2")
+    soup = {"tag_id": "t4", "tag": "soup", "rank": 3}
+    publish(shop, "intent_tags", {"user_id": "b", **wine}, {"user_id": "b", **soup}, ds=FIRST, publish_id="p2")
     publish(shop, "intent_tags", {"user_id": "c", "tag_id": "t3", "tag": "tea"}, ds=SECOND, publish_id="p3")
     items = [{"user_id": "a", "tag_id": "t1", "item_id": "x"}, {"user_id": "a", "tag_id": "t1", "item_id": "y", "rank": 2}]
     publish(shop, "candidate_items", *items, {**items[1], "item_id": "z", "rank": 4}, ds=FIRST, publish_id="p1")
@@ -107,8 +108,8 @@ def add_verdicts(shop: Warehouse) -> None:
 def add_records(shop: Warehouse) -> None:
     call = {"ds": FIRST, "prompt_tokens": 100, "cached_tokens": 60, "computed_tokens": 40, "completion_tokens": 5, "status": "ok"}
     silent = {"cached_tokens": None, "computed_tokens": None, "ds": SECOND}
-    record(shop, "llm_calls", {**call, "call_id": "c1", "attempt": 1}, {**call, "call_id": "c2", "attempt": 2},
-           {**call, "call_id": "c2", "attempt": 3}, {**call, "call_id": "c3", "method": "v1"}, {**call, **silent, "call_id": "c4"})  # fmt: skip
+    calls = [("c1", 1, call), ("c2", 2, call), ("c2", 3, call), ("c3", 1, {**call, "method": "v1"}), ("c4", 1, {**call, **silent})]
+    record(shop, "llm_calls", *({**told, "call_id": call_id, "attempt": attempt} for call_id, attempt, told in calls))
     done = {"ds": FIRST, "method": "all", "state": "done", "publish_id": "p2", "attempt": 2}
     record(shop, "nights", {**done, "stage": "intents", "seconds": 20.0}, {**done, "stage": "candidate_items", "seconds": 1.5},
            {**done, "stage": "intents", "state": "running", "seconds": 0.0},
