@@ -31,8 +31,8 @@ A check graded **fail** stops a publication, one graded *warn* is told in its su
 
 VIEWS_INTRODUCTION = """# Views
 
-For analysts: SELECTs over what is visible, the same on DuckDB and Spark. A view that has a table's name holds that table's visible rows with all
-their columns and more; the rows alone are called by name and version.
+For analysts: SELECTs over what is visible, the same on DuckDB and Spark. A view that has a table's name holds that table's visible rows
+with all their columns and more; the rows alone are called by name and version.
 """
 
 
