@@ -24,7 +24,9 @@ from recgpt_ops.errors import ConfigError
 from recgpt_ops.tables import ROOT
 
 PREFIX = "RECGPT_"
-NOT_SETTINGS = frozenset({"RECGPT_ENV", "RECGPT_SETTINGS", "RECGPT_SPARK", "RECGPT_REQUIRE_JVM"})  # read below and by the tests
+NOT_SETTINGS = frozenset(  # read below and by the tests
+    {"RECGPT_ENV", "RECGPT_SETTINGS", "RECGPT_SPARK", "RECGPT_REQUIRE_JVM", "RECGPT_REQUIRE_BROWSER"}
+)
 MAY_BE_ZERO = frozenset({"keep_days", "max_age_days", "max_users", "trend_count", "holiday_days", "kv_cache_gb"})  # other counts begin at 1
 
 

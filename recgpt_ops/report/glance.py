@@ -85,8 +85,8 @@ SPENT = (
     Line("rows in quarantine", 0, "quarantine", "rows", {}),
     Line("model calls", 0, "calls", "calls", {}),
     Line("prompt tokens submitted", 1, "calls", "prompt_tokens", {}),
-    Line("from the prefix cache", 1, "calls", "cached_tokens", {}),
-    Line("computed", 1, "calls", "computed_tokens", {}),
+    Line("tokens from the prefix cache", 1, "calls", "cached_tokens", {}),
+    Line("computed tokens", 1, "calls", "computed_tokens", {}),
 )
 
 

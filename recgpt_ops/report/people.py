@@ -253,7 +253,9 @@ def tag_of(
     for row in sorted(own["explanation_assignments"], key=lambda row: row["rank"]):
         if row["tag_id"] == tag["tag_id"]:
             key = (row["method"], row["explanation_id"])
-            explained.append(Explained(row, items.get(row["item_id"]), texts.get(key), panel_first(judged.get(key, ()))))
+            is_there = row["status"] != "failed"  # another user may have the text that this one did not get
+            text, verdicts = (texts.get(key), judged.get(key, ())) if is_there else (None, ())
+            explained.append(Explained(row, items.get(row["item_id"]), text, panel_first(verdicts)))
     candidates = sorted((row for row in own["candidate_items"] if row["tag_id"] == tag["tag_id"]), key=lambda row: row["rank"])
     return Tag(
         tag,
