@@ -15,20 +15,13 @@ from typing import NamedTuple
 from recgpt_ops.explanations.rows import ItemText, Row, Wanted, explanation_id
 
 
-class Candidate(NamedTuple):
-    """One item of a tag, in the order of retrieval."""
-
-    item_id: str
-    text_hash: str
-
-
 class Tag(NamedTuple):
-    """One of a user's tags with its candidates, best first."""
+    """One of a user's tags with the ids of its candidate items, best first."""
 
     tag_id: str
     tag: str
     locale: str
-    candidates: tuple[Candidate, ...]
+    item_ids: tuple[str, ...]
 
 
 class Surroundings(NamedTuple):
@@ -73,31 +66,31 @@ def assign(readers: Sequence[Reader], items: Mapping[str, ItemText], *, count: i
     assigned = Assigned()
     for reader in readers:
         now = reader.surroundings
-        for rank, (tag, candidate, item) in enumerate(islice(turns(reader, items, assigned), count), start=1):
+        for rank, (tag, item_id, item) in enumerate(islice(turns(reader, items, assigned), count), start=1):
             id_ = explanation_id(tag.tag_id, item.text_hash, reader.situation_id, tag.locale)
             wanted = Wanted(
                 id_, tag.tag_id, tag.tag, item, reader.situation_id, now.words, now.season, now.holiday, now.month_day, tag.locale
             )
-            assigned.assignments.append(Assignment(reader.user_id, reader.user_bucket, candidate.item_id, rank, wanted))
+            assigned.assignments.append(Assignment(reader.user_id, reader.user_bucket, item_id, rank, wanted))
     return assigned
 
 
-def turns(reader: Reader, items: Mapping[str, ItemText], assigned: Assigned) -> Iterator[tuple[Tag, Candidate, ItemText]]:
+def turns(reader: Reader, items: Mapping[str, ItemText], assigned: Assigned) -> Iterator[tuple[Tag, str, ItemText]]:
     """A user's items in the order they are explained, tags in turn; a tag that has run out is passed over."""
-    ways = [iter(tag.candidates) for tag in reader.tags]
+    ways = [iter(tag.item_ids) for tag in reader.tags]
     seen_items: set[str] = set()
     seen_texts: set[str] = set()
     open_ways = list(range(len(ways)))
     while open_ways:
         for place in tuple(open_ways):
-            for candidate in ways[place]:
-                item = items.get(candidate.item_id)
+            for item_id in ways[place]:
+                item = items.get(item_id)
                 if item is None or not item.title:
                     assigned.without_text += 1
-                elif candidate.item_id not in seen_items and item.text_hash not in seen_texts:
-                    seen_items.add(candidate.item_id)
+                elif item_id not in seen_items and item.text_hash not in seen_texts:
+                    seen_items.add(item_id)
                     seen_texts.add(item.text_hash)
-                    yield reader.tags[place], candidate, item
+                    yield reader.tags[place], item_id, item
                     break
             else:
                 open_ways.remove(place)

@@ -17,7 +17,7 @@ import pyarrow.dataset as pads
 from recgpt_ops.delta.catalog import items_as_of
 from recgpt_ops.delta.reading import files_dataset, generation_files
 from recgpt_ops.delta.warehouse import Warehouse
-from recgpt_ops.explanations.assignments import Candidate, Reader, Surroundings, Tag
+from recgpt_ops.explanations.assignments import Reader, Surroundings, Tag
 from recgpt_ops.explanations.rows import ItemText
 from recgpt_ops.explanations.shard import ShardPlan, ShardResult
 from recgpt_ops.ledger.segments import shard_names, shard_range
@@ -88,12 +88,12 @@ def brand_names(warehouse: Warehouse, ds: str) -> frozenset[str]:
 
 def readers(night: Night, buckets: range, surroundings: Mapping[Place, Surroundings]) -> list[Reader]:
     """The users of a slice with their tags and candidates, by user_id."""
-    candidates: defaultdict[tuple[str, str], list[tuple[int, Candidate]]] = defaultdict(list)
-    for row in slice_rows(night, "candidate_items", ["user_id", "tag_id", "item_id", "text_hash", "rank"], buckets):
-        candidates[row["user_id"], row["tag_id"]].append((row["rank"], Candidate(row["item_id"], row["text_hash"])))
+    candidates: defaultdict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
+    for row in slice_rows(night, "candidate_items", ["user_id", "tag_id", "item_id", "rank"], buckets):
+        candidates[row["user_id"], row["tag_id"]].append((row["rank"], row["item_id"]))
     tags: defaultdict[str, list[tuple[int, Tag]]] = defaultdict(list)
     for row in slice_rows(night, "intent_tags", ["user_id", "tag_id", "tag", "locale", "rank"], buckets):
-        found = tuple(candidate for _, candidate in sorted(candidates[row["user_id"], row["tag_id"]]))
+        found = tuple(item_id for _, item_id in sorted(candidates[row["user_id"], row["tag_id"]]))
         tags[row["user_id"]].append((row["rank"], Tag(row["tag_id"], row["tag"], row["locale"], found)))
     users = slice_rows(night, "user_contexts", ["user_id", "user_bucket", "region", "locale", "situation_id"], buckets)
     return [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recgpt_ops.explanations.assignments import Candidate, Reader, Surroundings, Tag, assign, assignment_row
+from recgpt_ops.explanations.assignments import Reader, Surroundings, Tag, assign, assignment_row
 from recgpt_ops.explanations.budget import planned_calls, planned_prompt_tokens
 from recgpt_ops.explanations.rows import ItemText, explanation_id
 from recgpt_ops.recipes import load_recipe
@@ -15,10 +15,7 @@ ITEMS["twin"] = ItemText("hash of a", "Item a")
 
 def reader(user_id: str, *tags: tuple[str, str]) -> Reader:
     """A user whose tags have the candidates named by the letters (or words, joined by spaces)."""
-    made = tuple(
-        Tag(name, name, "en-US", tuple(Candidate(item, ITEMS[item].text_hash if item in ITEMS else "?") for item in items.split()))
-        for name, items in tags
-    )
+    made = tuple(Tag(name, name, "en-US", tuple(items.split())) for name, items in tags)
     return Reader(user_id, 7, "s1", AUTUMN, made)
 
 
