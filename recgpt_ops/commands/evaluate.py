@@ -86,6 +86,9 @@ def methods(
     connection = connect(opened)
     embedder_hash = model_hash(model_directory(settings.embedder.model, models_root=root))
     study = open_study(connection, opened, recipes, terms, embedder_hash=embedder_hash)
+    for night in study.nights:
+        if night.is_recipe_changed:
+            tell(f"recipe {night.method} has changed since its night; lengths are those of the recipe as it is now")
     rows = stored_rows(opened, study)
     if rows:
         said = f"these nights were evaluated on {rows[0]['made_at']:%Y-%m-%d %H:%M} UTC; nothing new is written to {TABLE}"

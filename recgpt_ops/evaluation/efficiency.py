@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import duckdb
 
 from recgpt_ops.evaluation.feeds import fetch_rows
+from recgpt_ops.evaluation.nights import SHOWN
 
-SHOWN = "ds = $ds AND scenario = $scenario AND method = $method"
 # What is paid for -> the stages that pay, and the calls that visible rows of these stages name.
 STAGES: dict[str, tuple[str, ...]] = {
     "intents": ("intents",),

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import duckdb
 
 from recgpt_ops.evaluation.feeds import fetch_rows
+from recgpt_ops.evaluation.nights import SHOWN
 
-SHOWN = "ds = $ds AND scenario = $scenario AND method = $method"
 LABELS = ("S", "A", "B")
 LEVELS = ("negative", "neutral", "positive")
 # What was judged -> its table and the unit that is drawn again for the interval: an explanation is shared by users.

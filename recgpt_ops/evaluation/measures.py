@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from recgpt_ops.evaluation.diversity import item_diversities, mean_diversity
@@ -67,8 +66,7 @@ def ranking_figures(lists: Lists, labels: Mapping[str, Label], *, size: int, met
 def recall_figures(lists: Lists, labels: Mapping[str, Label], *, size: int, recipes: Mapping[str, Recipe], draw: Draw) -> list[Figure]:
     """The share of wanted categories that an arm finds, and that it alone finds of all channels.
 
-    Channels are all arms. Methods whose recipes differ in the order of their prompts only are one channel: each would take from the
-    other what both found.
+    Channels are all arms. Methods of one design are one channel: each would take from the other what both found.
     """
     user_ids = sorted(labels)
     predicted = lists.predicted(size, user_ids)
@@ -85,12 +83,12 @@ def recall_figures(lists: Lists, labels: Mapping[str, Label], *, size: int, reci
 
 
 def is_one_channel(arm: str, other: str, recipes: Mapping[str, Recipe]) -> bool:
-    """Whether two arms are one design: the same arm, or recipes that differ only in what a prompt begins with."""
+    """Whether two arms are one, or recipes of one design, which differ in counts, prompts or what comes after, as v1 and v1_hr30."""
     if arm == other:
         return True
     if arm not in recipes or other not in recipes:
         return False
-    mine, theirs = (replace(recipes[name], name="", description="", route_prompt=None) for name in (arm, other))
+    mine, theirs = ((one.form, one.vocabulary, one.planner, one.arbiter, one.models) for one in (recipes[arm], recipes[other]))
     return mine == theirs
 
 

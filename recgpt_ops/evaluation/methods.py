@@ -39,7 +39,7 @@ from recgpt_ops.evaluation.measures import (
     recall_figures,
     route_figures,
 )
-from recgpt_ops.evaluation.nights import MethodNight, as_versions, common_users, read_contexts, read_night
+from recgpt_ops.evaluation.nights import SHOWN, MethodNight, as_versions, common_users, read_contexts, read_night
 from recgpt_ops.evaluation.tag_to_cate import NEIGHBORS, make_titles, map_tags, name_hits, title_hits, type_categories
 from recgpt_ops.ids import row_id
 from recgpt_ops.llm.encoder import TextEncoder
@@ -48,7 +48,7 @@ from recgpt_ops.recipes import Recipe
 NAME = "methods"
 TABLE = "evaluations"
 ALL_ARMS = "all"  # of a figure that every arm shares, such as the accuracy of Tag-to-Cate
-EXPLANATIONS = "SELECT text_hash, text FROM explanations WHERE ds = $ds AND scenario = $scenario AND method = $method ORDER BY ALL"
+EXPLANATIONS = f"SELECT text_hash, text FROM explanations WHERE {SHOWN} ORDER BY ALL"
 REVISION = 1  # raise it when a figure comes to mean something else: old rows then stand under another id
 
 
@@ -135,7 +135,7 @@ def study_rows(
     """All rows of the evaluation, in the order in which they are read. `tell` is given a line on what is being done."""
     figures = list_figures(warehouse, connection, study, embedder, tell)
     tell("counting calls, explanations and verdicts")
-    figures += night_figures(connection, study)
+    figures += night_figures(connection, study, tell)
     made_at = datetime.now(UTC)
     return [as_row(figure, evaluation_id=study.evaluation_id, shared=study.shared, made_at=made_at) for figure in figures]
 
@@ -188,8 +188,8 @@ def arms_without_model(
     }
 
 
-def night_figures(connection: duckdb.DuckDBPyConnection, study: Study) -> list[Figure]:
-    """What the nights cost, how their explanations differ and how they were graded."""
+def night_figures(connection: duckdb.DuckDBPyConnection, study: Study, tell: Callable[[str], None]) -> list[Figure]:
+    """What the nights cost, how their explanations differ and how they were graded. What a night lacks has no rows, and is told."""
     terms, draw = study.terms, Draw(study.terms.seed, study.terms.resamples)
     figures = []
     for part in STAGES:
@@ -205,9 +205,13 @@ def night_figures(connection: duckdb.DuckDBPyConnection, study: Study) -> list[F
             "SELECT text_hash, text FROM explanations WHERE ds = $ds AND scenario = $scenario AND method = $method ORDER BY explanation_id"
         )
         explanations = connection.execute(shown, at).fetchall()
+        missing = [] if explanations else ["explanations"]
         if explanations:
             figures += explanation_figures(method, explanations, draw=draw)
         for what in JUDGED:
             verdicts = read_verdicts(connection, what, ds=terms.ds, scenario=terms.scenario, method=method)
             figures += grade_figures(method, what, verdicts, draw=draw)
+            missing += [] if verdicts else [f"verdicts of {what}"]
+        if missing:
+            tell(f"the night of {method} has no {', no '.join(missing)}: no figures of these")
     return figures

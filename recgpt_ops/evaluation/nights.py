@@ -18,7 +18,7 @@ from recgpt_ops.evaluation.feeds import fetch_rows
 from recgpt_ops.nights import recorded_parts
 from recgpt_ops.recipes import Recipe
 
-SHOWN = "ds = $ds AND scenario = $scenario AND method = $method"
+SHOWN = "ds = $ds AND scenario = $scenario AND method = $method"  # the rows of one visible night
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,11 @@ class MethodNight:
     def method(self) -> str:
         """The recipe's name."""
         return self.recipe.name
+
+    @property
+    def is_recipe_changed(self) -> bool:
+        """Whether the recipe's file says something else now than when the night was made."""
+        return self.inputs.get(f"recipe {self.method}", self.recipe.digest) != self.recipe.digest
 
 
 def read_night(connection: duckdb.DuckDBPyConnection, warehouse: Warehouse, recipe: Recipe, *, ds: str, scenario: str) -> MethodNight:

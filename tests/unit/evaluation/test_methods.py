@@ -155,13 +155,14 @@ def test_a_user_that_a_method_failed_on_is_evaluated_all_the_same(tmp_path) -> N
     assert study.user_ids == ("u1", "u2", "u3", "u4")
 
 
-def test_methods_that_differ_in_their_prompts_order_are_one_channel() -> None:
-    recipes = {name: load_recipe(name) for name in ("v1", "v1_shared", "v2")}
+def test_methods_that_differ_in_counts_and_prompts_only_are_one_channel() -> None:
+    recipes = {name: load_recipe(name) for name in ("v1", "v1_shared", "v1_hr30", "v2")}
     assert is_one_channel("v1", "v1_shared", recipes)
+    assert is_one_channel("v1", "v1_hr30", recipes)
     assert not is_one_channel("v1", "v2", recipes)
     assert not is_one_channel("v1", "own_repeats", recipes)
     assert is_one_channel("own_repeats", "own_repeats", recipes)
-    recipes["v1_shared"] = dataclasses.replace(recipes["v1_shared"], persona_count=2)
+    recipes["v1_shared"] = dataclasses.replace(recipes["v1_shared"], vocabulary="free")
     assert not is_one_channel("v1", "v1_shared", recipes)
 
 
