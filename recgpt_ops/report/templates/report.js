@@ -17,7 +17,8 @@ function clear() {
 
 function show(place) {
   at = (place + lit.length) % lit.length;
-  lit[at].scrollIntoView({ block: "center", inline: "nearest" });
+  const isLong = lit[at].offsetHeight > window.innerHeight / 2;
+  lit[at].scrollIntoView({ block: isLong ? "start" : "center", inline: "nearest" });
   lit[at].focus({ preventScroll: true });
 }
 
