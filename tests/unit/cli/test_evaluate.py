@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,7 +12,6 @@ from recgpt_ops.cli import run
 from recgpt_ops.commands.evaluation_tables import as_markdown, as_text, cell, credits, number, sections
 from recgpt_ops.commands.night import read_user_ids
 from recgpt_ops.errors import UsageError
-from recgpt_ops.llm import embedder
 from tests.unit.evaluation.conftest import DS, AxisEmbedder, add_night, make_shop
 
 
@@ -94,7 +95,8 @@ def shop(tmp_path, monkeypatch) -> str:
     warehouse = make_shop(str(tmp_path / "shop"))
     for method in ("v1", "v2"):
         add_night(warehouse, method)
-    monkeypatch.setattr(embedder, "load_embedder", lambda *_, **__: AxisEmbedder())
+    without_torch = SimpleNamespace(load_embedder=lambda *_, **__: AxisEmbedder())
+    monkeypatch.setitem(sys.modules, "recgpt_ops.llm.embedder", without_torch)
     return warehouse.root
 
 
