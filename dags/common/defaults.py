@@ -12,11 +12,15 @@ from airflow.sdk import Param
 from dags.common.assets import tables_of
 
 OWNER = "recgpt-ops"
+END_OF_GROUP = "::endgroup::"  # Airflow's own mark in a task's log
 
 
 def tell_failure(context: Mapping[str, Any]) -> None:
-    """The failure callback: one line with table, ds, reason and next step."""
-    sys.stdout.write(failure_line(context) + "\n")
+    """The failure callback: one line with table, ds, reason and next step.
+
+    Airflow's pages fold what a callback says into the group "Post Execute"; the line must be seen without a click.
+    """
+    sys.stdout.write(f"{END_OF_GROUP}\n{failure_line(context)}\n")
     sys.stdout.flush()
 
 

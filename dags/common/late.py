@@ -2,7 +2,8 @@
 
     LATE dag=intents_daily ds=2017-10-30 due=2026-11-30T07:00:00Z late=0:00:03 next=recgpt status --ds 2017-10-30 ...
 
-Airflow calls `tell_late` once a run, in a process of its own; the run goes on. The line stands in the callback's log and in
+Airflow calls `tell_late` once a run, in a process of its own; the run goes on. A run that failed, or that waits in a long backfill, is
+told as well: its night is not there. The line stands in the callback's log and in
 `_airflow/late.log` below the warehouse, for people, log search and alarms.
 """
 

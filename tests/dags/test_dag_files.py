@@ -13,6 +13,7 @@ from dags.contexts_daily import dag as contexts_daily
 from dags.explanations_daily import dag as explanations_daily
 from dags.intents_daily import dag as intents_daily
 from dags.judging_daily import dag as judging_daily
+from recgpt_ops.settings import load_settings
 from recgpt_ops.tables import ROOT, all_contracts
 
 FILES = sorted(path for path in (ROOT / "dags").glob("*.py") if path.stem != "__init__")
@@ -94,6 +95,12 @@ def test_the_pointer_moves_last_and_nowhere_else():
     assert [task.task_id for task in TASKS if tables_of(task.job) == ("publications",)] == ["publish_night"]
     assert [task.task_id for task in judging_daily.leaves] == ["publish_night"]
     assert [dag.dag_id for dag in DAGS if str(Tag.PUBLISHES) in dag.tags] == ["judging_daily"]
+
+
+def test_the_clock_starts_nothing_where_days_are_of_the_past():
+    assert not load_settings().night.is_scheduled
+    assert contexts_daily.start_date.year == 2999
+    assert load_settings({"RECGPT_ENV": "prod"}).night.is_scheduled
 
 
 def test_the_head_is_due_when_its_day_is_over():

@@ -46,7 +46,7 @@ def test_without_arguments_help_is_shown(capsys):
         ("status --format xml", "'xml' is not one of 'table', 'csv', 'json'"),
         ("night --ds 2017-10-30 --warehouse nowhere", "nowhere does not exist; run `recgpt import` to make one"),
         ("night --ds 2017-13-01 --warehouse {w}", "--ds: expected a date such as 2017-10-30, got '2017-13-01'"),
-        ("night --ds 2017-10-30 --method v3 --warehouse {w}", "no such method; there are v2"),
+        ("night --ds 2017-10-30 --method v3 --warehouse {w}", "no such method; there are v1, "),
         ("night --ds 2018-10-30 --warehouse {w}", "has no data: behavior_events has days from 2017-10-29 to 2017-10-30"),
         ("night --ds 2017-10-30 --user u9 --warehouse {w}", "no profile as of 2017-10-30 for 'u9'"),
         ("import events --mapping none.yaml none.csv --warehouse {w}", "none.yaml"),
@@ -87,7 +87,7 @@ def test_a_query_reads_the_visible_night_in_three_formats(capsys, done):
 
 def test_a_done_night_says_so_and_writes_nothing(capsys, done):
     before = sorted(path.stat().st_mtime_ns for path in Path(done.root).rglob("*"))
-    code, out, err = told(capsys, f"night --ds {DS} --user u1 --warehouse {done.root}")
+    code, out, err = told(capsys, f"night --ds {DS} --user u1 --method v2 --warehouse {done.root}")
     assert (code, err) == (0, "")
     assert "The night of 2017-10-30 by v2 is done: generation p1" in out
     assert f"recgpt status --ds {DS} --warehouse {done.root}" in out
