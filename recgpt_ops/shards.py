@@ -8,6 +8,7 @@ engine that all shards of a night share.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any
@@ -22,6 +23,7 @@ from recgpt_ops.runs import NightRun, report_progress
 from recgpt_ops.settings import Settings
 
 POLL_SECONDS = 1.0
+STALE_SECONDS = 5.0  # a wait is told about once a second; one that is not told any more is over
 
 
 class ProgressBoard:
@@ -29,21 +31,22 @@ class ProgressBoard:
 
     def __init__(self) -> None:
         """Nobody has begun."""
-        self.waited: dict[str, float] = {}
+        self.waited: dict[str, tuple[float, float]] = {}  # seconds, and when they were told
         self.shards: dict[str, tuple[int, int]] = {}
 
     def wait(self, shard: str, seconds: float) -> None:
         """A shard waits for the engine to be loaded."""
-        self.waited[shard] = seconds
+        self.waited[shard] = (seconds, time.monotonic())
 
     def tell(self, shard: str, inputs: int, calls: int) -> None:
         """Inputs finished and calls answered by one shard so far."""
         self.shards[shard] = (inputs, calls)
 
     def total(self) -> tuple[float, int, int]:
-        """Longest wait for the engine, then inputs and calls of all shards."""
+        """Longest wait for the engine that still goes on (else 0), then inputs and calls of all shards."""
         inputs, calls = sum(inputs for inputs, _ in self.shards.values()), sum(calls for _, calls in self.shards.values())
-        return max(self.waited.values(), default=0.0), inputs, calls
+        now = time.monotonic()
+        return max((seconds for seconds, told in self.waited.values() if now - told < STALE_SECONDS), default=0.0), inputs, calls
 
 
 def shard_engine(settings: Settings, warehouse_root: str, *, run: str, ds: str, method: str, stage: str, shard: str, board: Any) -> Engine:
@@ -91,6 +94,8 @@ def run_shards(
                     report_progress(run, f"{inputs_done} of {inputs} {what}, model calls", calls_done, calls)
                 elif waited:
                     report_progress(run, "loading the engine, seconds so far", int(waited), None)
+                else:  # the first prompts are read together, which takes a minute or two on a small machine
+                    report_progress(run, "first prompts are being read, model calls", 0, calls)
                 for part in ray.get(ready):
                     summary += part
     return summary
