@@ -72,7 +72,7 @@ class Engine:
     threads_bind: str  # CPU build only
     max_in_flight: int  # calls of one shard that wait for an answer at the same time
     shard_count: int  # ranges of user_bucket that are computed side by side
-    call_timeout_seconds: float
+    call_timeout_seconds: float  # without an answer the engine's health is looked at; a healthy one has six times as long
     idle_timeout_seconds: float  # a loaded engine that nobody asks ends itself
     start_timeout_seconds: float
 

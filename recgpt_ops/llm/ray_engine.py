@@ -14,7 +14,7 @@ import itertools
 import logging
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -35,6 +35,7 @@ NAME_PREFIX = "recgpt-engine-"
 NAMESPACE_PREFIX = "recgpt-"
 MOST_LOADS = 5  # of one process; an engine that needs more is not worth waiting for
 HEALTH_SECONDS = 120.0
+MOST_WAITS = 6  # times engine.call_timeout_seconds; a slow machine reads a dozen long prompts together before the first answer comes
 
 
 def engine_namespace(warehouse_root: str, run: str) -> str:
@@ -187,12 +188,13 @@ class RayEngine:
         generation = self.generation
         request_id = f"{self.prefix}-{next(self.numbers)}"
         try:
-            outcome = await asyncio.wait_for(self.actor.answer.remote(request_id, request), self.settings.call_timeout_seconds)
+            outcome = await self.patient(self.actor.answer.remote(request_id, request))
         except RayActorError as error:
             problem = f"its process ended ({type(error).__name__})"
-        except TimeoutError:
-            problem = await self.look_at_slow_engine()
         else:
+            if isinstance(outcome, str):
+                await self.replace(generation, outcome)
+                return outcome
             if outcome[1] != request_id:
                 raise EngineError(f"asked {request_id}, got the answer of {outcome[1]}; answers no longer fit their requests")
             if outcome[0] == "answer":
@@ -204,18 +206,36 @@ class RayEngine:
         await self.replace(generation, problem)
         return problem
 
-    async def look_at_slow_engine(self) -> str:
-        """Why a call had no answer in time: RowError when the engine is healthy, else what is wrong with the engine."""
+    async def patient(self, waiting: Awaitable[Any]) -> Any:
+        """The outcome of a call, however slow, as long as the engine is healthy; a text that says what is wrong with it otherwise.
+
+        Looked at each `call_timeout_seconds`. RowError after MOST_WAITS of them: then it is this call that never comes back.
+        """
+        limit = self.settings.call_timeout_seconds
+        outcome = asyncio.ensure_future(waiting)
+        try:
+            for _ in range(MOST_WAITS):
+                done, _ = await asyncio.wait([outcome], timeout=limit)
+                if done:
+                    return outcome.result()
+                if (problem := await self.look_at_slow_engine()) is not None:
+                    return problem
+        finally:
+            outcome.cancel()
+        raise RowError(
+            "call_timeout", f"no answer within {MOST_WAITS} x {limit:.0f} s (engine.call_timeout_seconds), though the engine lives"
+        )
+
+    async def look_at_slow_engine(self) -> str | None:
+        """What is wrong with an engine that gave no answer in time; None when it is healthy."""
         limit = self.settings.call_timeout_seconds
         try:
-            problem = await asyncio.wait_for(self.actor.health.remote(), HEALTH_SECONDS)
+            problem: str | None = await asyncio.wait_for(self.actor.health.remote(), max(HEALTH_SECONDS, limit))
         except TimeoutError:
             return f"it hangs: no answer within {limit:.0f} s, and none to the canary prompt"
         except RayActorError as error:
             return f"its process ended ({type(error).__name__})"
-        if problem is None:
-            raise RowError("call_timeout", f"no answer within {limit:.0f} s (engine.call_timeout_seconds), though the engine lives")
-        return str(problem)
+        return problem
 
     async def replace(self, generation: int, problem: str) -> None:
         """A new engine in place of the one of that generation; done once for all who saw it die."""

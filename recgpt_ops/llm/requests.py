@@ -14,6 +14,7 @@ from recgpt_ops.prompts import Message
 
 CONSTRAINTS = ("choice", "json_schema", "forced_ids", "label_ids")  # what an answer is held to; a request has one of them or none
 
+
 @dataclass(frozen=True)
 class Sampling:
     """Every sampling setting that is sent: what stands here is what is used, a model folder's own defaults are not (031).

@@ -18,15 +18,15 @@ from recgpt_ops.llm.ray_engine import RayEngine, engine_name, engine_namespace
 from recgpt_ops.llm.requests import Request, Sampling
 from recgpt_ops.settings import load_settings
 
-SETTINGS = replace(load_settings({}).engine, call_timeout_seconds=0.3)
+SETTINGS = replace(load_settings({}).engine, call_timeout_seconds=0.1)
 
 
 class StubActor:
     """Stands for the actor's handle: `answer.remote(id, request)` gives a coroutine, as an ObjectRef can be awaited."""
 
-    def __init__(self, *, poison: int | None = None, ends_process: bool = False, wrong_id: bool = False, hangs: bool = False) -> None:
+    def __init__(self, *, poison: int | None = None, ends_process: bool = False, wrong_id: bool = False, slow_seconds: float = 0.0) -> None:
         self.engine = FakeEngine()
-        self.poison, self.ends_process, self.wrong_id, self.hangs = poison, ends_process, wrong_id, hangs
+        self.poison, self.ends_process, self.wrong_id, self.slow_seconds = poison, ends_process, wrong_id, slow_seconds
         self.is_dead = False
         self.most_at_once = self.at_once = 0
         self.answer = SimpleNamespace(remote=self.answer_one)
@@ -43,8 +43,7 @@ class StubActor:
                 raise ActorDiedError()
             if self.is_dead:
                 return ("engine_error", request_id, "died in a step")
-            if self.hangs:
-                await asyncio.sleep(10)
+            await asyncio.sleep(self.slow_seconds)
             if request.token_ids[0] == 13:
                 return ("row_error", request_id, "engine_refused", "unlucky")
             return ("answer", "r-other" if self.wrong_id else request_id, await self.engine.answer(request))
@@ -147,8 +146,14 @@ def test_case_003_an_answer_under_another_id_is_never_taken(killed: list[Any]) -
 
 
 def test_a_call_without_an_answer_is_the_row_s_error_while_the_engine_is_healthy(killed: list[Any]) -> None:
-    outcome = ask(connected(StubActor(hangs=True)), 1)
+    outcome = ask(connected(StubActor(slow_seconds=10.0)), 1)
     assert outcome[0].reason == "call_timeout"
+    assert killed == []
+
+
+def test_a_slow_call_is_waited_for_while_the_engine_is_healthy(killed: list[Any]) -> None:
+    outcome = ask(connected(StubActor(slow_seconds=0.25)), 1)  # two looks at the engine
+    assert outcome[0].text == texts(1)[0]
     assert killed == []
 
 
