@@ -6,7 +6,7 @@
 **Reads** the feeds `behavior_events`, `items`, `user_profiles`, as far as they had arrived by `ds`.
 
 **Starts** at midnight of the business time zone (setting `night.cron_time_zone`) for the day that just ended, where setting
-`night.is_scheduled` says so (else the clock starts nothing, and people, backfills and `recgpt night` do); then starts
+`night.is_scheduled` says so (else what the clock starts is skipped, and people, backfills and `recgpt night` ask for nights); then starts
 `intents_daily` by the Asset `user_contexts_v1`, with the same partition key and the same publish_id.
 
 **By hand**: trigger with `{"ds": "2017-10-30"}`. Any combination is possible:
@@ -35,7 +35,7 @@ Runbook: infra/docs/runbooks/contexts_daily.md
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from airflow.sdk import DAG, CronPartitionTimetable, Param
 
@@ -45,15 +45,12 @@ from dags.common.submit import spark_task
 from dags.common.tags import Tag, tags
 from recgpt_ops.settings import load_settings
 
-NEVER = datetime(2999, 1, 1, tzinfo=UTC)  # keeps the clock alone from starting runs
-
 with DAG(
     dag_id="contexts_daily",
     doc_md=__doc__,
     schedule=CronPartitionTimetable(
         "0 0 * * *", timezone=load_settings().night.cron_time_zone, run_offset=-1, key_format="%Y-%m-%d"
     ),  # fires when ds is over, so the key is the day before
-    start_date=None if load_settings().night.is_scheduled else NEVER,
     catchup=False,
     max_active_runs=1,  # days share the bucket tables; one after the other each day finds the buckets of the day before
     tags=tags(Tag.DAILY, Tag.SPARK, Tag.CONTEXTS),

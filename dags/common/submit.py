@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from dags.common.arguments import RunIdentity, audience_arguments, job_arguments, run_identity
 from dags.common.assets import table_asset, tables_of
 from dags.common.lineage import lineage_of
 from recgpt_ops.errors import UsageError
+from recgpt_ops.settings import load_settings
 from recgpt_ops.tables import ROOT, load_contract
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 MANIFEST = "RECGPT-MANIFEST "
 FIRST_TABLE = "night_users"
+CLOCK = "scheduled"  # Airflow's name for a run that neither a person, nor a backfill, nor an asset started
 TAIL_LINES = 20  # of the output, kept for the reason of a failure
 
 
@@ -73,7 +75,13 @@ class JobOperator(BaseOperator):
         self.is_killed = False
 
     def identify(self, context: Mapping[str, Any]) -> RunIdentity:
-        """The run's identity; a run that names no day can only fail, so it is not retried."""
+        """The run's identity; a run that names no day can only fail, so it is not retried.
+
+        A run that the clock started is skipped where nights are only asked for: a start date or an end date of the DAG, Airflow's own
+        means, would also keep tasks from runs that people start with a logical date.
+        """
+        if self.is_head and getattr(context.get("dag_run"), "run_type", None) == CLOCK and not load_settings().night.is_scheduled:
+            raise AirflowSkipException("setting night.is_scheduled is false: nights are asked for here, the clock starts none")
         try:
             identity = run_identity(context, is_head=self.is_head)
         except UsageError as error:

@@ -3,8 +3,10 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from airflow.sdk.exceptions import AirflowSkipException
 
 from dags.common.assets import table_asset, tables_of
 from dags.common.defaults import OWNER
@@ -99,8 +101,16 @@ def test_the_pointer_moves_last_and_nowhere_else():
 
 def test_the_clock_starts_nothing_where_days_are_of_the_past():
     assert not load_settings().night.is_scheduled
-    assert contexts_daily.start_date.year == 2999
     assert load_settings({"RECGPT_ENV": "prod"}).night.is_scheduled
+    [night_users] = contexts_daily.roots
+    for run_type in ("manual", "backfill", "asset_triggered", "scheduled"):
+        context = {"params": {"ds": "2017-10-30", "warehouse": "/shop"}, "run_id": "r", "dag_run": SimpleNamespace(run_type=run_type)}
+        if run_type == "scheduled":
+            with pytest.raises(AirflowSkipException, match="is_scheduled is false"):
+                night_users.identify(context)
+        else:
+            assert night_users.identify(context).ds == "2017-10-30"
+    assert (contexts_daily.start_date, contexts_daily.end_date) == (None, None)  # either would empty runs with a logical date
 
 
 def test_the_head_is_due_when_its_day_is_over():

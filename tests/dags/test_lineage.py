@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -56,7 +57,8 @@ def test_nothing_is_told_before_the_run_is_known():
 
 
 def test_identifying_a_run_makes_its_warehouse_known():
-    context = {"params": {"ds": "2017-10-30", "warehouse": "/data/shop"}, "run_id": "r"}
+    run = SimpleNamespace(run_type="manual")
+    context = {"params": {"ds": "2017-10-30", "warehouse": "/data/shop"}, "run_id": "r", "dag_run": run}
     [task] = [task for task in contexts_daily.tasks if task.task_id == "night_users"]
     try:
         assert isinstance(task.identify(context), RunIdentity)
