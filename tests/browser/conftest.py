@@ -18,9 +18,12 @@ NAMES = ("chromium", "chromium-browser")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]  # root has no sandbox; nothing is asked of the network
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[object]:
-    """A headless Chromium; skipped where there is none, unless RECGPT_REQUIRE_BROWSER=1 wants it."""
+    """A headless Chromium; skipped where there is none, unless RECGPT_REQUIRE_BROWSER=1 wants it.
+
+    Not for the session: its driver keeps an event loop in this thread, in which no test could run a loop of its own.
+    """
     executable = next(filter(None, map(shutil.which, NAMES)), None)
     if executable is None:
         reason = "no chromium on the PATH; install it, such as by: apt install chromium"
