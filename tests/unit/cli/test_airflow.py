@@ -25,8 +25,8 @@ STAND_IN = """
 import os, signal, subprocess, sys, time
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
 task = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
-print(os.getpid(), child.pid, task.pid, flush=True)
 try:
+    print(os.getpid(), child.pid, task.pid, flush=True)  # who reads it may interrupt at once
     time.sleep(600)
 except KeyboardInterrupt:
     child.terminate()
