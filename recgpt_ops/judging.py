@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from recgpt_ops.delta.certificates import certificates
-from recgpt_ops.delta.generations import publish_files
 from recgpt_ops.delta.warehouse import open_warehouse
 from recgpt_ops.errors import NightError
 from recgpt_ops.ids import row_id
@@ -19,11 +18,11 @@ from recgpt_ops.judges.landing import SOURCES, as_detail, candidates, count_subj
 from recgpt_ops.judges.rules import check_judging, find_cutoffs, is_self_judged, judge_settings, judging_digest, planned_calls
 from recgpt_ops.judges.shard import TABLES, VerdictPlan, compute_shard
 from recgpt_ops.ledger.segments import shard_names
-from recgpt_ops.ledger.summaries import ShardSummary, call_limits, check_failures, ledger_root, make_stage
+from recgpt_ops.ledger.summaries import ShardSummary, call_limits, ledger_root, make_stage
 from recgpt_ops.recipes import load_recipe
 from recgpt_ops.runs import NightRun, StageCounts
 from recgpt_ops.settings import Settings
-from recgpt_ops.shards import run_shards, shard_engine
+from recgpt_ops.shards import publish_shards, run_shards, shard_engine
 
 SOURCE_JOBS: dict[Kind, str] = {"tag": "intents", "explanation": "explanations"}
 
@@ -75,20 +74,7 @@ def judge_night(run: NightRun, counts: StageCounts, *, kind: Kind, task: Callabl
     summary = ShardSummary()
     if plans:  # also those of which nothing is judged: their rows are counted as excluded
         summary = run_shards(run, what="verdicts", task=task, plans=plans, extra=(stage,), inputs=inputs, calls=calls)
-    counts.counts_in, counts.counts_out, counts.quarantined_count = inputs, summary.rows[table], summary.failed
-    counts.calls_made, counts.calls_reused = summary.account.calls_made, summary.account.calls_reused
+    counts.counts_in, counts.counts_out = inputs, summary.rows[table]
     told = as_detail(summary.tallies, kind, methods=methods, judge_methods=judging.judge_methods)
-    counts.detail |= summary.as_dict() | told | {"planned_calls": calls, "level_from": judging.level_from}
-    check_failures(summary, stage=table, what="verdicts", ds=run.ds, max_ratio=run.settings.quarantine.stage_max_ratio)
-    publish_files(
-        run.warehouse,
-        table,
-        stage[table],
-        publish_id=run.publish_id,
-        scopes=[run.ds],
-        fence=run.attempt,
-        input_digest=counts.input_digest,
-        quarantined_count=summary.failed,
-        calls_made=counts.calls_made,
-        calls_reused=counts.calls_reused,
-    )
+    counts.detail |= told | {"planned_calls": calls, "level_from": judging.level_from}
+    publish_shards(run, counts, summary, what="verdicts", stage=stage, input_digest=counts.input_digest)

@@ -9,17 +9,19 @@ engine that all shards of a night share.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import ray
 
+from recgpt_ops.delta.generations import publish_files
 from recgpt_ops.ledger import has_answers
-from recgpt_ops.ledger.summaries import ShardSummary, ledger_root
+from recgpt_ops.ledger.summaries import ShardSummary, check_failures, ledger_root
 from recgpt_ops.llm.ray_session import ray_session
 from recgpt_ops.llm.requests import Engine
-from recgpt_ops.runs import NightRun, report_progress
+from recgpt_ops.runs import NightRun, StageCounts, report_progress
 from recgpt_ops.settings import Settings
 
 POLL_SECONDS = 1.0
@@ -99,3 +101,38 @@ def run_shards(
                 for part in ray.get(ready):
                     summary += part
     return summary
+
+
+def publish_shards(
+    run: NightRun, counts: StageCounts, summary: ShardSummary, *, what: str, stage: Mapping[str, Path], input_digest: str
+) -> None:
+    """Counts what the shards did, refuses too many failures, and publishes each staged table (table -> folder) of the run.
+
+    `counts` has its inputs and outputs already; `what` names the inputs.
+    """
+    counts.quarantined_count = summary.failed
+    counts.calls_made, counts.calls_reused = summary.account.calls_made, summary.account.calls_reused
+    counts.detail = summary.as_dict() | counts.detail
+    check_failures(summary, stage=run.stage, what=what, ds=run.ds, max_ratio=run.settings.quarantine.stage_max_ratio)
+    for table, directory in stage.items():
+        publish_files(
+            run.warehouse,
+            table,
+            directory,
+            publish_id=run.publish_id,
+            scopes=[run.ds],
+            fence=run.attempt,
+            input_digest=input_digest,
+            quarantined_count=counts.quarantined_count,
+            calls_made=counts.calls_made,
+            calls_reused=counts.calls_reused,
+        )
+
+
+def compile_schemas(run: NightRun, schemas: Mapping[str, str]) -> None:
+    """Stops the run, before an engine is loaded, for a schema (where it stands -> text) that its grammar cannot take."""
+    if schemas and run.settings.engine.kind == "vllm":
+        from recgpt_ops.llm.engine import tokenizer_directory
+        from recgpt_ops.llm.grammars import check_schemas  # torch
+
+        check_schemas(schemas, model_dir=tokenizer_directory(run.settings, run.warehouse.root))

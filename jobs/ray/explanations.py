@@ -18,7 +18,6 @@ from recgpt_ops.contexts.buckets import days_before
 from recgpt_ops.contexts.signals import situation_of, situation_text
 from recgpt_ops.contexts.words import clean_text
 from recgpt_ops.delta.certificates import certificates
-from recgpt_ops.delta.generations import publish_files
 from recgpt_ops.delta.inputs import feeds_digest
 from recgpt_ops.delta.reading import read_generation
 from recgpt_ops.delta.warehouse import open_warehouse
@@ -44,11 +43,11 @@ from recgpt_ops.explanations.sharing import find_shared, writer_hash
 from recgpt_ops.explanations.writing import recipe_schemas
 from recgpt_ops.ids import row_id
 from recgpt_ops.ledger.segments import shard_name, shard_names
-from recgpt_ops.ledger.summaries import ShardSummary, call_limits, check_failures, ledger_root, make_stage, stage_rows
+from recgpt_ops.ledger.summaries import ShardSummary, call_limits, ledger_root, make_stage, stage_rows
 from recgpt_ops.recipes import Recipe, load_recipe
 from recgpt_ops.runs import NightRun, StageCounts, run_stage
 from recgpt_ops.settings import Settings
-from recgpt_ops.shards import run_shards, shard_engine
+from recgpt_ops.shards import compile_schemas, publish_shards, run_shards, shard_engine
 
 
 @dataclass
@@ -92,16 +91,6 @@ def model_digest(settings: Settings, warehouse_root: str) -> str:
     from recgpt_ops.llm.models import model_directory, model_hash, models_root
 
     return model_hash(model_directory(settings.engine.model, models_root=models_root(warehouse_root)))
-
-
-def compile_schemas(run: NightRun, recipes: Sequence[Recipe]) -> None:
-    """Stops the run, before an engine is loaded, for a schema that its grammar cannot take; recipes without schemas cost nothing."""
-    schemas = {where: schema for recipe in recipes for where, schema in recipe_schemas(recipe).items()}
-    if schemas and run.settings.engine.kind == "vllm":
-        from recgpt_ops.llm.engine import tokenizer_directory
-        from recgpt_ops.llm.grammars import check_schemas  # torch
-
-        check_schemas(schemas, model_dir=tokenizer_directory(run.settings, run.warehouse.root))
 
 
 def surroundings_of(run: NightRun, where: set[Place]) -> dict[Place, Surroundings]:
@@ -195,7 +184,7 @@ def stage_assignments(
 def work(run: NightRun, counts: StageCounts) -> None:
     """One stage of the night: find out what is wanted, write what is not there, assign, publish both tables."""
     recipes = [recipe for method in run.methods if (recipe := load_recipe(method, engine=run.settings.engine)).explanations != "none"]
-    compile_schemas(run, recipes)
+    compile_schemas(run, {where: schema for recipe in recipes for where, schema in recipe_schemas(recipe).items()})
     made_from = [
         certificate
         for table in ("user_contexts", "intent_tags", "candidate_items")
@@ -228,24 +217,13 @@ def work(run: NightRun, counts: StageCounts) -> None:
         texts = sum(len(plan.wanted) for plan in plans)
         summary = run_shards(run, what="explanations", task=run_shard, plans=plans, extra=(stage,), inputs=texts, calls=calls)
     told = {one.recipe.name: stage_assignments(run, one, stage, surroundings, items) for one in works}
-    counts.counts_in, counts.counts_out, counts.quarantined_count = (
-        sum(one.users for one in works),
-        summary.rows["explanations"],
-        summary.failed,
-    )
-    counts.calls_made, counts.calls_reused = summary.account.calls_made, summary.account.calls_reused
-    counts.detail |= summary.as_dict() | {
+    counts.counts_in, counts.counts_out = sum(one.users for one in works), summary.rows["explanations"]
+    counts.detail |= {
         "planned_calls": calls,
         "texts": told,
         "recipes": {one.recipe.name: one.recipe.digest for one in works},
     }
-    check_failures(summary, stage=STAGE, what="explanations", ds=run.ds, max_ratio=run.settings.quarantine.stage_max_ratio)
-    for table in TABLES:
-        publish_files(
-            run.warehouse, table, stage[table], publish_id=run.publish_id, scopes=[run.ds], fence=run.attempt,
-            input_digest=counts.input_digest, quarantined_count=summary.failed, calls_made=counts.calls_made,
-            calls_reused=counts.calls_reused,
-        )  # fmt: skip
+    publish_shards(run, counts, summary, what="explanations", stage=stage, input_digest=counts.input_digest)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

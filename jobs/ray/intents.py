@@ -20,18 +20,17 @@ from recgpt_ops.agents.shard import STAGE, ShardPlan, compute_shard
 from recgpt_ops.contexts.words import clean_text, short_title
 from recgpt_ops.delta.catalog import catalog_words
 from recgpt_ops.delta.certificates import certificates
-from recgpt_ops.delta.generations import publish_files
 from recgpt_ops.delta.inputs import feeds_digest
 from recgpt_ops.delta.reading import read_generation
 from recgpt_ops.delta.warehouse import open_warehouse
 from recgpt_ops.errors import NightError
 from recgpt_ops.ids import row_id
 from recgpt_ops.ledger.segments import shard_names
-from recgpt_ops.ledger.summaries import ShardSummary, call_limits, check_failures, ledger_root, make_stage
+from recgpt_ops.ledger.summaries import ShardSummary, call_limits, ledger_root, make_stage
 from recgpt_ops.recipes import Recipe, load_recipe
 from recgpt_ops.runs import NightRun, StageCounts, run_stage
 from recgpt_ops.settings import Settings
-from recgpt_ops.shards import run_shards, shard_engine
+from recgpt_ops.shards import compile_schemas, publish_shards, run_shards, shard_engine
 
 
 def run_shard(warehouse_root: str, settings: Settings, plan: ShardPlan, stage: dict[str, Path], board: Any) -> ShardSummary:
@@ -73,20 +72,10 @@ def make_plans(run: NightRun, recipes: Sequence[Recipe]) -> list[tuple[ShardPlan
     return [(plan, users) for plan, users in counted if users]
 
 
-def compile_schemas(run: NightRun, recipes: Sequence[Recipe]) -> None:
-    """Stops the run, before an engine is loaded, for a schema that its grammar cannot take; recipes without schemas cost nothing."""
-    schemas = {where: schema for recipe in recipes for where, schema in recipe_schemas(recipe).items()}
-    if schemas and run.settings.engine.kind == "vllm":
-        from recgpt_ops.llm.engine import tokenizer_directory
-        from recgpt_ops.llm.grammars import check_schemas  # torch
-
-        check_schemas(schemas, model_dir=tokenizer_directory(run.settings, run.warehouse.root))
-
-
 def work(run: NightRun, counts: StageCounts) -> None:
     """One stage of the night: compute, check how many failed, publish the three tables."""
     recipes = [load_recipe(method, engine=run.settings.engine) for method in run.methods]
-    compile_schemas(run, recipes)
+    compile_schemas(run, {where: schema for recipe in recipes for where, schema in recipe_schemas(recipe).items()})
     contexts = certificates(run.warehouse, table="user_contexts", publish_id=run.publish_id)
     if not contexts:
         raise NightError(f"intents, ds={run.ds}: user_contexts has no generation {run.publish_id}; run jobs.spark.user_contexts first")
@@ -105,27 +94,13 @@ def work(run: NightRun, counts: StageCounts) -> None:
         summary = run_shards(
             run, what="users", task=run_shard, plans=shards, extra=(stage,), inputs=users, calls=calls, turn=lambda plan: plan.recipe.name
         )
-    counts.counts_in, counts.counts_out, counts.quarantined_count = users, summary.rows["intent_tags"], summary.failed
-    counts.calls_made, counts.calls_reused = summary.account.calls_made, summary.account.calls_reused
-    counts.detail |= summary.as_dict() | {
+    counts.counts_in, counts.counts_out = users, summary.rows["intent_tags"]
+    counts.detail |= {
         "planned_calls": calls,
         "sampling": {recipe.name: asdict(recipe.sampling) for recipe in recipes},
         "recipes": {recipe.name: recipe.digest for recipe in recipes},
     }
-    check_failures(summary, stage=STAGE, what="users", ds=run.ds, max_ratio=run.settings.quarantine.stage_max_ratio)
-    for table in TABLES:
-        publish_files(
-            run.warehouse,
-            table,
-            stage[table],
-            publish_id=run.publish_id,
-            scopes=[run.ds],
-            fence=run.attempt,
-            input_digest=counts.input_digest,
-            quarantined_count=summary.failed,
-            calls_made=counts.calls_made,
-            calls_reused=counts.calls_reused,
-        )
+    publish_shards(run, counts, summary, what="users", stage=stage, input_digest=counts.input_digest)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -9,7 +9,6 @@ in the engine's cache. A user whose row cannot be computed is a failure of that 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -20,7 +19,7 @@ from recgpt_ops.agents.planner import plan
 from recgpt_ops.agents.routes import follow, merge_routes, user_routes
 from recgpt_ops.agents.rows import Context, UserIntents
 from recgpt_ops.errors import NightError, RowError
-from recgpt_ops.ledger.asking import all_of
+from recgpt_ops.ledger.asking import all_of, side_by_side
 
 
 @dataclass
@@ -60,23 +59,15 @@ async def compute_users(
     """
     result = ShardIntents()
     seen: list[str] = []
-    source = counted(contexts, seen)
 
-    async def work() -> None:
-        for context in source:
-            try:
-                result.done.append(await compute_user(context, crew))
-            except RowError as error:
-                result.failed.append((context, error))
-            on_user(len(result.done) + len(result.failed))
+    async def work(context: Context) -> None:
+        try:
+            result.done.append(await compute_user(context, crew))
+        except RowError as error:
+            result.failed.append((context, error))
+        on_user(len(result.done) + len(result.failed))
 
-    workers = [asyncio.create_task(work()) for _ in range(max(1, users_in_flight))]
-    try:
-        await asyncio.gather(*workers)
-    finally:
-        for worker in workers:
-            worker.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
+    await side_by_side(work, counted(contexts, seen), at_once=users_in_flight)
     check_every_user_once(seen, result)
     return result
 

@@ -5,7 +5,6 @@ compute_shard(contexts, engine=..., embedder=..., ...) -> ShardResult(plans, pro
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +17,7 @@ from recgpt_ops.agents.vocabulary import build_vocabulary
 from recgpt_ops.delta.quarantine import QuarantineRow
 from recgpt_ops.errors import RowError
 from recgpt_ops.ledger.account import TokenAccount
-from recgpt_ops.ledger.summaries import CallLimits, open_recorder
+from recgpt_ops.ledger.summaries import CallLimits, ShardRecord, open_recorder, run_recorded
 from recgpt_ops.llm.encoder import TextEncoder
 from recgpt_ops.llm.requests import Engine
 from recgpt_ops.llm.tokenizer import PromptTokenizer
@@ -26,7 +25,6 @@ from recgpt_ops.recipes import Recipe
 
 Row = dict[str, Any]
 STAGE = "intents"
-PROGRESS_SECONDS = 1.0
 
 
 class ShardPlan(NamedTuple):
@@ -41,18 +39,13 @@ class ShardPlan(NamedTuple):
 
 
 @dataclass
-class ShardResult:
+class ShardResult(ShardRecord):
     """Rows to publish and to record. `user_count` users went in; those not in `plans` are in `failures`."""
 
     user_count: int = 0
     plans: list[Row] = field(default_factory=list)
     proposals: list[Row] = field(default_factory=list)
     tags: list[Row] = field(default_factory=list)
-    failures: list[QuarantineRow] = field(default_factory=list)
-    call_rows: list[Row] = field(default_factory=list)
-    prompt_rows: list[Row] = field(default_factory=list)
-    account: TokenAccount = field(default_factory=TokenAccount)
-    ledger_faults: list[str] = field(default_factory=list)
 
 
 def compute_shard(
@@ -97,32 +90,15 @@ def compute_shard(
         nonlocal finished
         finished = users
 
-    async def tell() -> None:
-        while True:
-            on_progress(finished, recorder.account)
-            await asyncio.sleep(PROGRESS_SECONDS)
-
-    async def run() -> ShardIntents:
-        telling = asyncio.create_task(tell())
-        try:
-            return await compute_users(map(read_context, context_rows), crew, users_in_flight=users_in_flight, on_user=count)
-        finally:
-            telling.cancel()
-            on_progress(finished, recorder.account)
-            recorder.close()
-
-    return as_result(plan, asyncio.run(run()), crew)
+    work = compute_users(map(read_context, context_rows), crew, users_in_flight=users_in_flight, on_user=count)
+    intents = run_recorded(work, recorder, tell=lambda: on_progress(finished, recorder.account))
+    return as_result(plan, intents, crew)
 
 
 def as_result(plan: ShardPlan, intents: ShardIntents, crew: Crew) -> ShardResult:
     """The shard's rows, users in order of id, so that a rerun writes the same bytes."""
-    result = ShardResult(
-        user_count=len(intents.done) + len(intents.failed),
-        call_rows=crew.calls.call_rows,
-        prompt_rows=crew.prompt_rows(),
-        account=crew.calls.account,
-        ledger_faults=crew.calls.faults,
-    )
+    result = ShardResult(user_count=len(intents.done) + len(intents.failed))
+    result.keep(crew.calls, crew.prompt_rows())
     for user in sorted(intents.done, key=lambda user: user.context.user_id):
         result.plans += [plan_row(user.context, persona, plan.publish_id) for persona in user.personas]
         result.proposals += [proposal_row(user.context, proposal, plan.publish_id) for proposal in user.proposals]

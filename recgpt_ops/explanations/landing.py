@@ -116,11 +116,7 @@ def land_shard(warehouse: Warehouse, plan: ShardPlan, result: ShardResult, *, st
     stage_rows(stage["explanations"], "explanations", result.rows, file=f"{plan.recipe.name}-{plan.shard}")
     return record_shard(
         warehouse,
-        call_rows=result.call_rows,
-        prompt_rows=result.prompt_rows,
-        account=result.account,
-        ledger_faults=result.ledger_faults,
-        failures=result.failures,
+        result,
         engine=engine,
         inputs=len(plan.wanted),
         rows={"explanations": len(result.rows)},

@@ -6,7 +6,6 @@ share a guideline are in one shard and the guideline is asked for once.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,14 +18,14 @@ from recgpt_ops.explanations.rows import Row, Wanted, Written, explanation_row
 from recgpt_ops.explanations.writing import write_explanation
 from recgpt_ops.ids import user_bucket
 from recgpt_ops.ledger.account import TokenAccount
+from recgpt_ops.ledger.asking import side_by_side
 from recgpt_ops.ledger.segments import shard_range
-from recgpt_ops.ledger.summaries import CallLimits, open_recorder
+from recgpt_ops.ledger.summaries import CallLimits, ShardRecord, open_recorder, run_recorded
 from recgpt_ops.llm.requests import Engine
 from recgpt_ops.llm.tokenizer import PromptTokenizer
 from recgpt_ops.recipes import Recipe
 
 STAGE = "explanations"
-PROGRESS_SECONDS = 1.0
 
 
 class ShardPlan(NamedTuple):
@@ -44,15 +43,10 @@ class ShardPlan(NamedTuple):
 
 
 @dataclass
-class ShardResult:
+class ShardResult(ShardRecord):
     """Rows to publish and to record; every wanted explanation is in exactly one of `rows` and `failures`."""
 
     rows: list[Row] = field(default_factory=list)
-    failures: list[QuarantineRow] = field(default_factory=list)
-    call_rows: list[Row] = field(default_factory=list)
-    prompt_rows: list[Row] = field(default_factory=list)
-    account: TokenAccount = field(default_factory=TokenAccount)
-    ledger_faults: list[str] = field(default_factory=list)
 
 
 def of_shard(wanted: Collection[Wanted], shard: str) -> tuple[Wanted, ...]:
@@ -82,57 +76,34 @@ def compute_shard(
     done: list[Written] = []
     failed: list[tuple[Wanted, RowError]] = []
 
-    async def tell() -> None:
-        while True:
-            on_progress(len(done) + len(failed), recorder.account)
-            await asyncio.sleep(PROGRESS_SECONDS)
-
-    async def run() -> None:
-        telling = asyncio.create_task(tell())
-        try:
-            await write_all(plan.wanted, desk, done=done, failed=failed, in_flight=limits.max_in_flight)
-        finally:
-            telling.cancel()
-            on_progress(len(done) + len(failed), recorder.account)
-            recorder.close()
-
-    asyncio.run(run())
+    work = write_all(plan.wanted, desk, done=done, failed=failed, in_flight=limits.max_in_flight)
+    run_recorded(work, recorder, tell=lambda: on_progress(len(done) + len(failed), recorder.account))
     if len(done) + len(failed) != len(plan.wanted):
         raise NightError(f"{STAGE}: {len(plan.wanted)} texts were wanted, {len(done) + len(failed)} came out; nothing of the shard is kept")
     names = {"ds": plan.ds, "publish_id": plan.publish_id, "scenario": plan.scenario, "method": plan.recipe.name}
-    return ShardResult(
+    result = ShardResult(
         rows=[
             explanation_row(written, writer_hash=plan.writer_hash, **names)
             for written in sorted(done, key=lambda written: written.wanted.explanation_id)
         ],
         failures=[failure_row(plan, wanted, error) for wanted, error in sorted(failed, key=lambda pair: pair[0].explanation_id)],
-        call_rows=recorder.call_rows,
-        prompt_rows=desk.prompt_rows(),
-        account=recorder.account,
-        ledger_faults=recorder.faults,
     )
+    result.keep(recorder, desk.prompt_rows())
+    return result
 
 
 async def write_all(
     wanted: Sequence[Wanted], desk: Desk, *, done: list[Written], failed: list[tuple[Wanted, RowError]], in_flight: int
 ) -> None:
     """All texts, at most `in_flight` at the same time. A text that cannot be made fails alone; EngineError ends the others."""
-    source = iter(wanted)
 
-    async def work() -> None:
-        for one in source:
-            try:
-                done.append(await write_explanation(one, desk))
-            except RowError as error:
-                failed.append((one, error))
+    async def work(one: Wanted) -> None:
+        try:
+            done.append(await write_explanation(one, desk))
+        except RowError as error:
+            failed.append((one, error))
 
-    workers = [asyncio.create_task(work()) for _ in range(max(1, min(in_flight, len(wanted))))]
-    try:
-        await asyncio.gather(*workers)
-    finally:
-        for worker in workers:
-            worker.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
+    await side_by_side(work, wanted, at_once=min(in_flight, len(wanted)))
 
 
 def failure_row(plan: ShardPlan, wanted: Wanted, error: RowError) -> QuarantineRow:

@@ -94,11 +94,7 @@ def land_shard(warehouse: Warehouse, plan: VerdictPlan, result: ShardResult, *, 
     stage_rows(stage[table], table, result.rows, file=f"{plan.method}-{plan.shard}")
     summary = record_shard(
         warehouse,
-        call_rows=result.call_rows,
-        prompt_rows=result.prompt_rows,
-        account=result.account,
-        ledger_faults=result.ledger_faults,
-        failures=result.failures,
+        result,
         engine=engine,
         inputs=result.judged,
         rows={table: len(result.rows)},

@@ -5,7 +5,6 @@ compute_shard(plan, subjects, ...) -> ShardResult(rows, failures, tallies, call_
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,14 +18,14 @@ from recgpt_ops.judges.judge import Judge, Subject
 from recgpt_ops.judges.rules import judge_hash
 from recgpt_ops.judges.verdicts import Verdict, judge_subject
 from recgpt_ops.ledger.account import TokenAccount
-from recgpt_ops.ledger.summaries import CallLimits, open_recorder
+from recgpt_ops.ledger.asking import side_by_side
+from recgpt_ops.ledger.summaries import CallLimits, ShardRecord, open_recorder, run_recorded
 from recgpt_ops.llm.requests import Engine
 from recgpt_ops.llm.tokenizer import PromptTokenizer
 from recgpt_ops.settings import Settings
 
 Row = dict[str, Any]
 TABLES: dict[Kind, str] = {"tag": "tag_verdicts", "explanation": "explanation_verdicts"}
-PROGRESS_SECONDS = 1.0
 
 
 class VerdictPlan(NamedTuple):
@@ -51,17 +50,12 @@ class Candidate(NamedTuple):
 
 
 @dataclass
-class ShardResult:
+class ShardResult(ShardRecord):
     """Rows to publish and to record. `tallies`: ("verdicts", method, judge method, what) and ("levels", method, dimension, level)."""
 
     judged: int = 0  # verdicts asked for
     rows: list[Row] = field(default_factory=list)
-    failures: list[QuarantineRow] = field(default_factory=list)
     tallies: Counter[tuple[str, ...]] = field(default_factory=Counter)
-    call_rows: list[Row] = field(default_factory=list)
-    prompt_rows: list[Row] = field(default_factory=list)
-    account: TokenAccount = field(default_factory=TokenAccount)
-    ledger_faults: list[str] = field(default_factory=list)
 
 
 def compute_shard(
@@ -100,33 +94,20 @@ def compute_shard(
     }
     source = counted(candidates, plan, judging.judge_methods, result)
 
-    async def work() -> None:
-        for candidate in source:
-            subject = candidate.make(judge)
-            for method in judging.judge_methods:
-                verdict = await judge_subject(subject, method, judge, judging=judging, cutoffs=cutoffs)
-                keep_verdict(result, plan, candidate.key, subject, verdict, judge_hash_=hashes[method], model=engine.identity.model)
-            on_progress(result.judged, recorder.account)
+    async def work(candidate: Candidate) -> None:
+        subject = candidate.make(judge)
+        for method in judging.judge_methods:
+            verdict = await judge_subject(subject, method, judge, judging=judging, cutoffs=cutoffs)
+            keep_verdict(result, plan, candidate.key, subject, verdict, judge_hash_=hashes[method], model=engine.identity.model)
 
-    async def run() -> None:
-        # A subject keeps about four calls in flight, so this many fill the engine and no more subjects than that are held.
-        workers = [asyncio.create_task(work()) for _ in range(max(1, limits.max_in_flight // 4))]
-        try:
-            await asyncio.gather(*workers)
-        finally:
-            for worker in workers:
-                worker.cancel()
-            await asyncio.gather(*workers, return_exceptions=True)
-            on_progress(result.judged, recorder.account)
-            recorder.close()
-
-    asyncio.run(run())
+    # A subject keeps about four calls in flight, so this many fill the engine and no more subjects than that are held.
+    working = side_by_side(work, source, at_once=limits.max_in_flight // 4)
+    run_recorded(working, recorder, tell=lambda: on_progress(result.judged, recorder.account))
     order = {method: place for place, method in enumerate(judging.judge_methods)}
     # In the order of keys, so that a rerun writes the same bytes.
     result.rows.sort(key=lambda row: (row.get("user_id", ""), row.get("tag_id") or row["explanation_id"], order[row["judge_method"]]))
     result.failures.sort(key=lambda failure: failure.row_key)
-    result.call_rows, result.prompt_rows = recorder.call_rows, judge.prompt_rows()
-    result.account, result.ledger_faults = recorder.account, recorder.faults
+    result.keep(recorder, judge.prompt_rows())
     return result
 
 

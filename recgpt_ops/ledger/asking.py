@@ -21,6 +21,7 @@ from recgpt_ops.llm.tokenizer import PromptTokenizer
 from recgpt_ops.prompts import Message, Template, load_template, render
 from recgpt_ops.recipes import RoleSampling
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -113,6 +114,26 @@ async def all_of(waiting: Iterable[Awaitable[T]]) -> list[T]:
     for error in sorted(errors, key=lambda error: isinstance(error, RowError)):  # a dead engine before a bad row
         raise error
     return [result for result in results if not isinstance(result, BaseException)]
+
+
+async def side_by_side(work: Callable[[S], Awaitable[None]], source: Iterable[S], *, at_once: int) -> None:
+    """Does `work` for each of `source`, at most `at_once` at the same time; `source` is read no faster than that (020).
+
+    An error of one ends the others and comes out.
+    """
+    waiting = iter(source)
+
+    async def worker() -> None:
+        for one in waiting:
+            await work(one)
+
+    workers = [asyncio.create_task(worker()) for _ in range(max(1, at_once))]
+    try:
+        await asyncio.gather(*workers)
+    finally:
+        for task in workers:
+            task.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
 
 
 def as_sampling(role: RoleSampling) -> Sampling:

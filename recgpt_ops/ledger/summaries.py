@@ -1,15 +1,16 @@
 """What a shard of model calls leaves behind: its calls, templates and failures on record, and a summary for the job.
 
-summary = record_shard(warehouse, call_rows=recorder.call_rows, prompt_rows=asker.prompt_rows(), account=recorder.account, ...)
+summary = record_shard(warehouse, result, engine=engine, inputs=8, rows={"intent_tags": 48})
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,6 +27,9 @@ from recgpt_ops.llm.requests import Engine
 from recgpt_ops.settings import Settings
 from recgpt_ops.tables import load_contract
 
+T = TypeVar("T")
+PROGRESS_SECONDS = 1.0
+
 
 class CallLimits(NamedTuple):
     """How many calls wait at once, and how many answers or seconds a kill may cost."""
@@ -33,6 +37,22 @@ class CallLimits(NamedTuple):
     max_in_flight: int
     flush_count: int
     flush_seconds: float
+
+
+@dataclass
+class ShardRecord:
+    """What every shard leaves on record beside its rows; the shards' results add these. `keep` fills in all but the failures."""
+
+    failures: list[QuarantineRow] = field(default_factory=list)
+    call_rows: list[dict[str, Any]] = field(default_factory=list)
+    prompt_rows: list[dict[str, Any]] = field(default_factory=list)
+    account: TokenAccount = field(default_factory=TokenAccount)
+    ledger_faults: list[str] = field(default_factory=list)
+
+    def keep(self, calls: CallRecorder, prompt_rows: list[dict[str, Any]]) -> None:
+        """Takes over what a recorder holds, and the templates that were used."""
+        self.call_rows, self.prompt_rows = calls.call_rows, prompt_rows
+        self.account, self.ledger_faults = calls.account, calls.faults
 
 
 @dataclass
@@ -126,33 +146,45 @@ def stage_rows(directory: Path, table: str, rows: Sequence[Mapping[str, Any]], *
     pq.write_table(pa.Table.from_pylist(list(rows), schema=arrow_schema(load_contract(table))), directory / f"{file}.parquet")
 
 
-def record_shard(
-    warehouse: Warehouse,
-    *,
-    call_rows: Sequence[Mapping[str, Any]],
-    prompt_rows: Sequence[Mapping[str, Any]],
-    account: TokenAccount,
-    ledger_faults: Sequence[str],
-    failures: Sequence[QuarantineRow],
-    engine: Engine,
-    inputs: int,
-    rows: Mapping[str, int],
-) -> ShardSummary:
+def run_recorded(work: Coroutine[Any, Any, T], calls: CallRecorder, *, tell: Callable[[], None]) -> T:
+    """Runs a shard's work in a loop of its own; the recorder is closed afterwards, also after an error.
+
+    `tell` is called about once a second and at the end.
+    """
+
+    async def telling() -> None:
+        while True:
+            tell()
+            await asyncio.sleep(PROGRESS_SECONDS)
+
+    async def run() -> T:
+        watch = asyncio.create_task(telling())
+        try:
+            return await work
+        finally:
+            watch.cancel()
+            tell()
+            calls.close()
+
+    return asyncio.run(run())
+
+
+def record_shard(warehouse: Warehouse, record: ShardRecord, *, engine: Engine, inputs: int, rows: Mapping[str, int]) -> ShardSummary:
     """Records calls, templates and failures, and sums up. `rows`: staged rows by table."""
-    append_records(warehouse, "llm_calls", call_rows)
-    append_records(warehouse, "prompts", prompt_rows)
-    quarantine_rows(warehouse, failures)
+    append_records(warehouse, "llm_calls", record.call_rows)
+    append_records(warehouse, "prompts", record.prompt_rows)
+    quarantine_rows(warehouse, record.failures)
     tokens: Counter[str] = Counter()
-    for row in call_rows:
+    for row in record.call_rows:
         tokens[row["role"]] += row["prompt_tokens"] + row["completion_tokens"]
     return ShardSummary(
         inputs=inputs,
-        failed=len(failures),
+        failed=len(record.failures),
         rows=Counter(rows),
-        reasons=Counter(row.reason for row in failures),
-        account=account,
+        reasons=Counter(row.reason for row in record.failures),
+        account=record.account,
         tokens_by_role=tokens,
-        ledger_faults=list(ledger_faults),
+        ledger_faults=record.ledger_faults,
         engine_loads=getattr(engine, "loads", 0),  # only an engine that is loaded counts its loads
         engine=asdict(engine.identity),
     )
