@@ -69,7 +69,7 @@ class Engine:
     max_num_seqs: int
     max_num_batched_tokens: int
     kv_cache_gb: int  # CPU build only
-    threads_bind: str  # CPU build only
+    threads: int | None  # CPU build only; null: every core that the process may use
     max_in_flight: int  # calls of one shard that wait for an answer at the same time
     shard_count: int  # ranges of user_bucket that are computed side by side
     call_timeout_seconds: float  # without an answer the engine's health is looked at; a healthy one has six times as long

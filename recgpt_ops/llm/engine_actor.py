@@ -31,7 +31,8 @@ def engine_environment(settings: EngineSettings) -> dict[str, str]:
     """The variables of the engine's own process; nobody else's."""
     return {
         "VLLM_CPU_KVCACHE_SPACE": str(settings.kv_cache_gb),
-        "VLLM_CPU_OMP_THREADS_BIND": settings.threads_bind,
+        "OMP_NUM_THREADS": str(settings.threads or len(os.sched_getaffinity(0))),  # else Ray sets 1
+        "OMP_WAIT_POLICY": "PASSIVE",  # a waiting thread leaves its core to whoever else has work
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",  # the engine steps in this process
         "VLLM_USE_V2_MODEL_RUNNER": "0",  # the V2 runner takes another kind of logits processor
         "VLLM_LOGGING_LEVEL": "WARNING",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
@@ -102,8 +103,12 @@ def test_an_error_of_a_row_crosses_processes_whole() -> None:
 
 
 def test_the_engine_s_process_is_offline_and_steps_in_itself() -> None:
-    environment = engine_environment(replace(SETTINGS, kv_cache_gb=3, threads_bind="0"))
+    environment = engine_environment(replace(SETTINGS, kv_cache_gb=3, threads=2))
     assert environment["VLLM_CPU_KVCACHE_SPACE"] == "3"
-    assert environment["VLLM_CPU_OMP_THREADS_BIND"] == "0"
+    assert (environment["OMP_NUM_THREADS"], environment["OMP_WAIT_POLICY"]) == ("2", "PASSIVE")
     assert environment["VLLM_ENABLE_V1_MULTIPROCESSING"] == "0"
     assert environment["HF_HUB_OFFLINE"] == environment["DO_NOT_TRACK"] == environment["VLLM_NO_USAGE_STATS"] == "1"
+
+
+def test_the_engine_takes_all_cores_it_may_use_unless_told() -> None:
+    assert engine_environment(replace(SETTINGS, threads=None))["OMP_NUM_THREADS"] == str(len(os.sched_getaffinity(0)))
