@@ -12,7 +12,7 @@ STAMP := $(VENV)/.complete
 DEMO_DS := 2017-10-30
 # DataFrame in, DataFrame out: these run on any Spark and need no Delta
 TRANSFORMS := tests/spark/test_audience.py tests/spark/test_behaviors.py tests/spark/test_contexts.py tests/spark/test_histories.py \
-  tests/spark/test_trends.py tests/spark/imports/test_frames.py
+  tests/spark/test_trends.py tests/spark/imports/test_frames.py tests/sql/test_views_on_spark.py
 
 # Modules are compiled once and kept: Airflow alone starts in one second rather than eight.
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/pyc

@@ -24,7 +24,7 @@ from recgpt_ops.prompts import language_of
 # What the program writes where the model only chooses. {name}: the group; {count} events in the last {days} days.
 PHRASES = {
     "en": {
-        "focus": "What the shopper may want next from {name}, judging by {count} signs of interest in {days} days",
+        "focus": "What the shopper may want next from {name} (its events in the last {days} days: {count})",
         "pair": "{}: {}",
         "join": "; ",
     },

@@ -50,7 +50,7 @@ def test_picks_are_distinct_groups_and_each_pick_is_no_longer_an_option(make_cre
 def test_the_program_writes_all_that_an_expert_needs_from_the_group(make_crew: Make) -> None:
     engine = FakeEngine(texts=lambda request: request.choice[0] if request.choice else None)
     cheese, pets, _ = asyncio.run(plan(make_context(), make_crew(engine)))
-    assert cheese.focus == "What the shopper may want next from cheese, judging by 12 signs of interest in 90 days"
+    assert cheese.focus == "What the shopper may want next from cheese (its events in the last 90 days: 12)"
     assert cheese.user_summary == "age: 35-44; household: 2 adults"
     assert cheese.evidence == ("cheddar", "cream cheese")
     assert cheese.context_cues == make_context().signals
