@@ -140,7 +140,7 @@ def test_chinese_texts_say_that_they_are_chinese(page):
 def test_a_user_without_a_result_says_what_happened(page):
     told_of = words(page("failed"))
     assert "This user is not in the night of v1." in told_of
-    assert "v2, intents: context_too_long ( expected at most 4,096 tokens, got 4,120 )" in told_of
+    assert "v2, intents, attempt 1: context_too_long ( expected at most 4,096 tokens, got 4,120 )" in told_of
     assert "No context was written for this user in this night." in told_of
 
 
