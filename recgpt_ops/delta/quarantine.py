@@ -29,8 +29,12 @@ class QuarantineRow(NamedTuple):
 
     @property
     def quarantine_id(self) -> str:
-        """The same fault of the same row is one row, however often it is met."""
-        return row_id((self.table_name, self.row_key, self.stage, self.ds, self.method, self.reason, self.raw))
+        """One row an attempt, so that what went wrong with a row each time can be read (022).
+
+        An import has no attempts: there the same fault of the same row is one row, however often it is met.
+        """
+        night = () if self.attempt is None else (self.scenario, self.attempt)
+        return row_id((self.table_name, self.row_key, self.stage, self.ds, self.method, self.reason, self.raw, *night))
 
 
 def quarantine_rows(warehouse: Warehouse, rows: Sequence[QuarantineRow]) -> int:

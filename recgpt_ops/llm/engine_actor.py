@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 Outcome = tuple[Any, ...]
 IDLE_EXIT_CODE = 0
+TURN_SECONDS = 30.0  # that a turn waits for its request; whoever asked for it may have died
 
 
 def engine_environment(settings: EngineSettings) -> dict[str, str]:
@@ -55,6 +56,8 @@ class EngineActor:
         self.is_loaded = asyncio.Event()
         self.last_asked = time.monotonic()
         self.running = 0
+        self.turn: str | None = None  # the request that has the engine for itself
+        self.moved = asyncio.Condition()  # told when `running` or `turn` changes
         event_loop = asyncio.get_event_loop()
         threading.Thread(target=self.load, args=(event_loop,), name="engine-load", daemon=True).start()
         self.idle_watch = event_loop.create_task(self.end_when_idle())
@@ -93,7 +96,9 @@ class EngineActor:
         if self.engine is None:
             return ("engine_error", request_id, self.failure)
         self.last_asked = time.monotonic()
-        self.running += 1
+        async with self.moved:
+            await self.moved.wait_for(lambda: self.turn in (None, request_id))
+            self.running += 1
         try:
             return ("answer", request_id, await self.engine.answer(request))
         except RowError as error:
@@ -101,8 +106,35 @@ class EngineActor:
         except EngineError as error:
             return ("engine_error", request_id, str(error))
         finally:
-            self.running -= 1
             self.last_asked = time.monotonic()
+            async with self.moved:
+                self.running -= 1
+                self.turn = None if self.turn == request_id else self.turn
+                self.moved.notify_all()
+
+    async def clear(self, request_id: str) -> None:
+        """Returns when nothing is in the engine; until the request of that id is answered, nothing else gets in.
+
+        A request that may have killed an engine is asked in its own turn: if this one dies too, no other request can be the reason.
+        """
+        async with self.moved:
+            await self.moved.wait_for(lambda: self.turn is None)
+            self.turn = request_id
+            try:
+                await self.moved.wait_for(lambda: self.running == 0)
+            except asyncio.CancelledError:
+                self.turn = None
+                self.moved.notify_all()
+                raise
+        self.turn_watch = asyncio.get_running_loop().create_task(self.end_unused_turn(request_id))
+
+    async def end_unused_turn(self, request_id: str) -> None:
+        """Takes a turn back that its request did not use in time."""
+        await asyncio.sleep(TURN_SECONDS)
+        async with self.moved:
+            if self.turn == request_id and not self.running:
+                self.turn = None
+                self.moved.notify_all()
 
     async def end_when_idle(self) -> None:
         """Ends the process when nobody has asked for `idle_timeout_seconds`; memory is dearer than the next load."""

@@ -28,6 +28,7 @@ WORD_JOINER = "\u2060"  # shows nothing and joins what it stands between
 CONTROL_LOOK = re.compile(r"<(?=\s*[|｜][^<>\n]{1,60}>|/?[\w▁][\w▁|｜:-]{0,40}>)|\[(?=/?(?:INST|SYS|AVAILABLE_TOOLS|TOOL)\b)")
 WRAPPED = "answer"
 RETRY_STATUS = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
+BROKEN = 500  # a server that says so to one request again and again, and lives, does not stand that request
 MOST_TRIES = 6
 FIRST_WAIT_SECONDS = 0.5
 LONGEST_WAIT_SECONDS = 30.0
@@ -137,28 +138,48 @@ class HttpEngine:
         return "chat/completions", body
 
     async def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The server's reply; asks again, ever more slowly, while it is busy or away."""
-        problem = ""
+        """The server's reply; asks again, ever more slowly, while it is busy or away.
+
+        RowError `timeout` or `poison` for a request that a living server does not answer in any of the tries.
+        """
+        problem, reason = "", None
         for tries in range(MOST_TRIES):
             if tries:
                 await asyncio.sleep(min(LONGEST_WAIT_SECONDS, self.wait_seconds * 2**tries) * random.uniform(0.5, 1.0))
             try:
                 reply = await self.client.post(path, json=body)
             except httpx.HTTPError as error:
-                problem = type(error).__name__
+                problem, reason = type(error).__name__, row_reason(error)
                 continue
             if reply.status_code == 200:
                 return parse_body(reply)
-            problem = f"status {reply.status_code}: {reply.text[:200]}"
+            problem, reason = f"status {reply.status_code}: {reply.text[:200]}", "poison" if reply.status_code == BROKEN else None
             if reply.status_code in (401, 403):
                 raise EngineError(f"{self.settings.base_url} refuses the key; set the variable {self.settings.api_key_variable}")
             if reply.status_code not in RETRY_STATUS:
                 raise RowError("engine_refused", problem)
-        raise EngineError(f"{self.settings.base_url} gave no answer in {MOST_TRIES} tries; the last: {problem}")
+        told = f"{self.settings.base_url} gave no answer in {MOST_TRIES} tries; the last: {problem}"
+        if reason is not None and await self.is_alive():
+            raise RowError(reason, f"{told}, though the server lives")
+        raise EngineError(told)
+
+    async def is_alive(self) -> bool:
+        """Whether the server answers at all: then what it does not answer is a row's fault, and the others go on."""
+        try:
+            return (await self.client.get("models")).status_code == 200
+        except httpx.HTTPError:
+            return False
 
     async def close(self) -> None:
         """Gives the connections back."""
         await self.client.aclose()
+
+
+def row_reason(error: httpx.HTTPError) -> str | None:
+    """What a request would be quarantined for that failed like this each time; None where the server could not even be reached."""
+    if isinstance(error, httpx.ReadTimeout):
+        return "timeout"
+    return "poison" if isinstance(error, httpx.RemoteProtocolError | httpx.ReadError) else None
 
 
 def parse_body(reply: httpx.Response) -> dict[str, Any]:

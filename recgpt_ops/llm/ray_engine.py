@@ -2,8 +2,9 @@
 
 The engine lives in a named, detached actor, so the jobs of a night find the one that is loaded already. Its name carries the
 model's hash and all engine settings, its namespace the warehouse and the run. An engine that dies is replaced
-once for everybody: the requests that were in flight are asked again one at a time, so the one that kills engines is found
-(`poison`, a row's error) and the others get their answers.
+once for everybody: the requests that were in flight are asked again, each alone in the engine whoever else uses it, so the one that
+kills engines is found (`poison`, a row's error) and the others get their answers. A call that never comes back is ended by its own
+watchdog (`timeout`, a row's error too).
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ from recgpt_ops.settings import Ray as RaySettings
 
 NAME_PREFIX = "recgpt-engine-"
 NAMESPACE_PREFIX = "recgpt-"
-MOST_LOADS = 5  # of one process; an engine that needs more is not worth waiting for
+MOST_LOADS = 5  # of one process without an answer in between; an engine that needs more is not worth waiting for
+MOST_START_TRIES = 2
 HEALTH_SECONDS = 120.0
 MOST_WAITS = 6  # times engine.call_timeout_seconds; a slow machine reads a dozen long prompts together before the first answer comes
 
@@ -69,6 +71,7 @@ class RayEngine:
         self.settings, self.namespace, self.name, self.known, self.folder = settings, namespace, name, identity, folder
         self.progress = progress
         self.loads = 0
+        self.loads_since_answer = 0
         self.actor: Any = None
         self.generation = 0
         self.numbers = itertools.count()
@@ -89,7 +92,8 @@ class RayEngine:
             return ray.get_actor(self.name, namespace=self.namespace)
         except ValueError:
             self.loads += 1
-        if self.loads > MOST_LOADS:
+            self.loads_since_answer += 1
+        if self.loads_since_answer > MOST_LOADS:
             raise EngineError(
                 f"the engine of {self.known.model} was loaded {MOST_LOADS} times and died each time; look at its log, `recgpt doctor`"
             )
@@ -117,7 +121,7 @@ class RayEngine:
     def start(self) -> None:
         """Finds or loads the engine and checks its health."""
         started = time.monotonic()
-        while True:
+        for tries in itertools.count(1):
             actor = self.find_actor()
             try:
                 problem = self.wait_ready(actor, started)
@@ -128,7 +132,7 @@ class RayEngine:
                 self.generation += 1
                 return
             ray.kill(actor)
-            if time.monotonic() - started > self.settings.start_timeout_seconds or self.loads >= 2:
+            if time.monotonic() - started > self.settings.start_timeout_seconds or tries >= MOST_START_TRIES:
                 raise EngineError(f"the engine of {self.known.model} did not start: {problem}; next: `recgpt doctor`")
             time.sleep(0.5)  # the name is free again a moment after the kill
 
@@ -168,7 +172,7 @@ class RayEngine:
         self.suspects += 1
         try:
             async with self.alone:
-                again = await self.attempt(request)
+                again = await self.attempt_alone(request)
         finally:
             self.suspects -= 1
             async with self.no_suspects:
@@ -183,10 +187,25 @@ class RayEngine:
             if self.actor is None:
                 await asyncio.to_thread(self.start)
 
-    async def attempt(self, request: Request) -> Answer | str:
-        """The answer; or, when the engine died meanwhile and was replaced, why it died."""
+    async def attempt_alone(self, request: Request) -> Answer | str:
+        """`attempt` with nothing else in the engine, so that a death is this request's own doing.
+
+        An engine that dies before the request had its turn died of another one (another shard has suspects too): that counts for nothing.
+        """
+        while True:
+            generation, request_id = self.generation, f"{self.prefix}-{next(self.numbers)}"
+            try:
+                problem = await self.patient(self.actor.clear.remote(request_id))
+            except RayActorError as error:
+                problem = f"its process ended ({type(error).__name__})"
+            if problem is None:
+                return await self.attempt(request, request_id)
+            await self.replace(generation, problem)
+
+    async def attempt(self, request: Request, request_id: str | None = None) -> Answer | str:
+        """The answer; or, when the engine died meanwhile and was replaced, why it died. `request_id`: the one that has its turn."""
         generation = self.generation
-        request_id = f"{self.prefix}-{next(self.numbers)}"
+        request_id = request_id or f"{self.prefix}-{next(self.numbers)}"
         try:
             outcome = await self.patient(self.actor.answer.remote(request_id, request))
         except RayActorError as error:
@@ -199,6 +218,7 @@ class RayEngine:
                 raise EngineError(f"asked {request_id}, got the answer of {outcome[1]}; answers no longer fit their requests")
             if outcome[0] == "answer":
                 answer: Answer = outcome[2]
+                self.loads_since_answer = 0
                 return answer
             if outcome[0] == "row_error":
                 raise RowError(outcome[2], outcome[3])
@@ -209,7 +229,8 @@ class RayEngine:
     async def patient(self, waiting: Awaitable[Any]) -> Any:
         """The outcome of a call, however slow, as long as the engine is healthy; a text that says what is wrong with it otherwise.
 
-        Looked at each `call_timeout_seconds`. RowError after MOST_WAITS of them: then it is this call that never comes back.
+        Looked at each `call_timeout_seconds`. RowError `timeout` after MOST_WAITS of them: then it is this call that never comes back;
+        the engine is told to give it up.
         """
         limit = self.settings.call_timeout_seconds
         outcome = asyncio.ensure_future(waiting)
@@ -222,9 +243,9 @@ class RayEngine:
                     return problem
         finally:
             outcome.cancel()
-        raise RowError(
-            "call_timeout", f"no answer within {MOST_WAITS} x {limit:.0f} s (engine.call_timeout_seconds), though the engine lives"
-        )
+        if isinstance(waiting, ray.ObjectRef):
+            ray.cancel(waiting)
+        raise RowError("timeout", f"no answer within {MOST_WAITS} x {limit:.0f} s (engine.call_timeout_seconds), though the engine lives")
 
     async def look_at_slow_engine(self) -> str | None:
         """What is wrong with an engine that gave no answer in time; None when it is healthy."""

@@ -95,6 +95,48 @@ def test_an_engine_that_nobody_asks_ends_itself_and_a_busy_one_does_not(monkeypa
     assert exits[:1] == [0]
 
 
+def test_a_suspect_has_the_engine_for_itself(monkeypatch: pytest.MonkeyPatch, exits: list[int]) -> None:
+    engine = stub(lambda request, nth: "slow")
+    monkeypatch.setattr(EngineActor, "load", load_with(engine))
+    order: list[str] = []
+
+    async def run() -> None:
+        actor = EngineActor(SETTINGS, "m", "folder")
+        actor.idle_watch.cancel()
+
+        async def ask(name: str) -> None:
+            await actor.answer(name, REQUEST)
+            order.append(name)
+
+        async def ask_alone() -> None:
+            await actor.clear("suspect")
+            order.append("cleared")
+            await ask("suspect")
+
+        before = asyncio.create_task(ask("before"))
+        await asyncio.sleep(0.05)
+        alone = asyncio.create_task(ask_alone())
+        await asyncio.sleep(0.05)
+        await asyncio.gather(before, alone, ask("after"))
+        actor.turn_watch.cancel()
+
+    asyncio.run(run())
+    assert order == ["before", "cleared", "suspect", "after"]
+
+
+def test_a_turn_that_nobody_takes_is_over(monkeypatch: pytest.MonkeyPatch, exits: list[int]) -> None:
+    monkeypatch.setattr(EngineActor, "load", load_with(stub()))
+    monkeypatch.setattr(engine_actor, "TURN_SECONDS", 0.05)
+
+    async def run() -> Any:
+        actor = EngineActor(SETTINGS, "m", "folder")
+        actor.idle_watch.cancel()
+        await actor.clear("gone")
+        return await asyncio.wait_for(actor.answer("r0", REQUEST), 5.0)
+
+    assert asyncio.run(run())[0] == "answer"
+
+
 def test_an_error_of_a_row_crosses_processes_whole() -> None:
     import pickle
 

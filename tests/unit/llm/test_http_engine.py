@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -28,6 +29,7 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.replies: list[tuple[int, Any]] = []
         self.seen: list[tuple[str, dict[str, str], dict[str, Any]]] = []
+        self.fault: str | None = None  # what becomes of every request, besides the list of models
         self.models: Any = {"data": [{"id": "m", "owned_by": "vllm"}]}
 
 
@@ -40,6 +42,13 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.seen.append((self.path, dict(self.headers), body))
+        if self.server.fault == "hangs":
+            time.sleep(0.3)
+        elif self.server.fault == "hangs_up":
+            self.close_connection = True
+            return
+        elif self.server.fault == "status 500":
+            return self.reply(500, {"error": "broken"})
         self.reply(*(self.server.replies.pop(0) if self.server.replies else (200, completion("milk"))))
 
     def reply(self, status: int, body: Any) -> None:
@@ -204,3 +213,11 @@ def test_a_score_by_likelihood_never_reaches_an_address(server: Server, asked: d
     with pytest.raises(EngineError, match="recipe or settings should have been refused"):
         ask(server, replace(REQUEST, **asked))  # type: ignore[arg-type]  # one constraint by name
     assert server.seen == []
+
+
+@pytest.mark.parametrize(("fault", "reason"), [("hangs", "timeout"), ("hangs_up", "poison"), ("status 500", "poison")])
+def test_a_row_that_a_living_server_never_answers_costs_that_row(server: Server, fault: str, reason: str) -> None:
+    server.fault = fault
+    with pytest.raises(RowError) as refused:
+        ask(server, call_timeout_seconds=0.1)
+    assert refused.value.reason == reason

@@ -24,13 +24,18 @@ SETTINGS = replace(load_settings({}).engine, call_timeout_seconds=0.1)
 class StubActor:
     """Stands for the actor's handle: `answer.remote(id, request)` gives a coroutine, as an ObjectRef can be awaited."""
 
-    def __init__(self, *, poison: int | None = None, ends_process: bool = False, wrong_id: bool = False, slow_seconds: float = 0.0) -> None:
+    def __init__(
+        self, *, poison: int | None = None, ends_process: bool = False, wrong_id: bool = False, slow_seconds: float = 0.0,
+        slow: int | None = None, dies_before_turn: bool = False,
+    ) -> None:  # fmt: skip
         self.engine = FakeEngine()
-        self.poison, self.ends_process, self.wrong_id, self.slow_seconds = poison, ends_process, wrong_id, slow_seconds
+        self.poison, self.ends_process, self.wrong_id = poison, ends_process, wrong_id
+        self.slow_seconds, self.slow, self.dies_before_turn = slow_seconds, slow, dies_before_turn
         self.is_dead = False
         self.most_at_once = self.at_once = 0
         self.answer = SimpleNamespace(remote=self.answer_one)
         self.health = SimpleNamespace(remote=self.tell_health)
+        self.clear = SimpleNamespace(remote=self.clear_for)
 
     async def answer_one(self, request_id: str, request: Request) -> tuple[Any, ...]:
         self.at_once += 1
@@ -43,12 +48,17 @@ class StubActor:
                 raise ActorDiedError()
             if self.is_dead:
                 return ("engine_error", request_id, "died in a step")
-            await asyncio.sleep(self.slow_seconds)
+            if self.slow in (None, request.token_ids[0]):
+                await asyncio.sleep(self.slow_seconds)
             if request.token_ids[0] == 13:
                 return ("row_error", request_id, "engine_refused", "unlucky")
             return ("answer", "r-other" if self.wrong_id else request_id, await self.engine.answer(request))
         finally:
             self.at_once -= 1
+
+    async def clear_for(self, request_id: str) -> None:
+        if self.dies_before_turn:
+            raise ActorDiedError()
 
     async def tell_health(self) -> str | None:
         return "died in a step" if self.is_dead else None
@@ -147,8 +157,39 @@ def test_case_003_an_answer_under_another_id_is_never_taken(killed: list[Any]) -
 
 def test_a_call_without_an_answer_is_the_row_s_error_while_the_engine_is_healthy(killed: list[Any]) -> None:
     outcome = ask(connected(StubActor(slow_seconds=10.0)), 1)
-    assert outcome[0].reason == "call_timeout"
+    assert outcome[0].reason == "timeout"
     assert killed == []
+
+
+def test_a_row_that_hangs_is_ended_by_its_watchdog_while_the_others_go_on(killed: list[Any]) -> None:
+    outcome = ask(connected(StubActor(slow=2, slow_seconds=10.0)), 1, 2, 3)
+    assert outcome[1].reason == "timeout"
+    assert [outcome[0].text, outcome[2].text] == texts(1, 3)
+    assert killed == []
+
+
+def test_an_engine_that_dies_before_a_suspect_has_its_turn_died_of_another_one(killed: list[Any]) -> None:
+    """Two shards share an engine: the suspect of one must not be blamed for the death that the other's caused."""
+    engine = connected(StubActor(poison=1), StubActor(dies_before_turn=True), StubActor())
+    assert ask(engine, 1)[0].text == texts(1)[0]
+    assert engine.loads == 3
+
+
+def test_many_rows_that_kill_engines_are_isolated_one_by_one(killed: list[Any]) -> None:
+    class Poisoned(StubActor):
+        async def answer_one(self, request_id: str, request: Request) -> tuple[Any, ...]:
+            self.poison = request.token_ids[0] if request.token_ids[0] % 2 else None
+            return await super().answer_one(request_id, request)
+
+    engine = connected(*(Poisoned() for _ in range(12)))
+
+    async def one_after_the_other() -> list[Any]:
+        return [(await asyncio.gather(engine.answer(request(n)), return_exceptions=True))[0] for n in range(1, 7)]
+
+    outcome = asyncio.run(one_after_the_other())
+    assert [each.reason for each in outcome[::2]] == ["poison"] * 3
+    assert [each.text for each in outcome[1::2]] == texts(2, 4, 6)
+    assert engine.loads == 7  # two more a row; answers in between show that the engine is worth it
 
 
 def test_a_slow_call_is_waited_for_while_the_engine_is_healthy(killed: list[Any]) -> None:
