@@ -18,7 +18,7 @@
 | `user_ids` | these users, added to those of `users` | none |
 | `methods` | recipes in infra/methods/ | setting `night.methods` |
 | `scenario` | where the result is shown | setting `night.scenario` |
-| `why` | `night`, `more_users`, or `rebuild`: compute everybody again from the recorded answers | `night` |
+| `why` | `night`, `more_users`, `rebuild` (everybody again, from the recorded answers) or `replay` (the named users alone) | `night` |
 | `warehouse` | root of the warehouse | setting `warehouse` |
 
 **Backfill**: `airflow backfill create --dag-id contexts_daily --from-date 2017-10-01 --to-date 2017-10-07 --max-active-runs 1`;
@@ -62,7 +62,7 @@ with DAG(
         "user_ids": Param([], type="array", items={"type": "string"}, description="These users, added to `users`"),
         "methods": Param([], type="array", items={"type": "string"}, description="Recipes; the setting's when empty"),
         "scenario": Param(None, type=["null", "string"], description="Where the result is shown; the setting's when empty"),
-        "why": Param("night", enum=["night", "rebuild", "more_users"], description="What the attempt is for"),
+        "why": Param("night", enum=["night", "rebuild", "more_users", "replay"], description="What the attempt is for"),
         "warehouse": Param(None, type=["null", "string"], description="Root of the warehouse; the setting's when empty"),
         "run_id": Param(None, type=["null", "string"], description="Set by `recgpt night`: the name under which this run is recorded"),
     },

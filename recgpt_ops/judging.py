@@ -63,7 +63,9 @@ def judge_night(run: NightRun, counts: StageCounts, *, kind: Kind, task: Callabl
         raise NightError(f"{table}, ds={run.ds}: {source} has no generation {run.publish_id}; run jobs.ray.{SOURCE_JOBS[kind]} first")
     counts.input_digest = row_id([judging_digest(run.settings), *(made.row_digest for made in judged)])
     plans = [
-        VerdictPlan(kind, run.ds, run.scenario, run.publish_id, run.attempt, shard, method, is_self_judged(run.settings))
+        VerdictPlan(
+            kind, run.ds, run.scenario, run.publish_id, run.attempt, shard, method, is_self_judged(run.settings), run.why == "replay"
+        )
         for method in methods
         for shard in shard_names(judge_settings(run.settings).engine.shard_count)
     ]

@@ -79,7 +79,7 @@ def parse_arguments(stage: str, argv: Sequence[str] | None) -> argparse.Namespac
     parser.add_argument("--methods", default="", help="recipes, comma-separated; the settings' when empty")
     parser.add_argument("--users", type=int, default=None, help="the N users with the smallest sha256(user_id)")
     parser.add_argument("--user", action="append", default=[], help="a user by id; may be given again")
-    parser.add_argument("--why", default="night", choices=["night", "rebuild", "more_users"], help="what the attempt is for")
+    parser.add_argument("--why", default="night", choices=["night", "rebuild", "more_users", "replay"], help="what the attempt is for")
     return parser.parse_args(argv)
 
 

@@ -27,7 +27,9 @@ PREFIX = "RECGPT_"
 NOT_SETTINGS = frozenset(  # read below and by the tests
     {"RECGPT_ENV", "RECGPT_SETTINGS", "RECGPT_SPARK", "RECGPT_REQUIRE_JVM", "RECGPT_REQUIRE_BROWSER"}
 )
-MAY_BE_ZERO = frozenset({"keep_days", "max_age_days", "max_users", "trend_count", "holiday_days", "kv_cache_gb"})  # other counts begin at 1
+MAY_BE_ZERO = frozenset(  # other counts begin at 1
+    {"keep_days", "max_age_days", "carry_max_days", "max_users", "trend_count", "holiday_days", "kv_cache_gb"}
+)
 
 
 @dataclass(frozen=True)
@@ -138,10 +140,12 @@ class Judging:
 
 @dataclass(frozen=True)
 class Quarantine:
-    """Above this share of bad rows a stage fails and publishes nothing."""
+    """What becomes of a stage by its share of bad rows: ok, degraded (published, and says so), failed (nothing is published)."""
 
-    import_max_ratio: float
-    stage_max_ratio: float
+    import_max_ratio: float  # above it an import fails
+    stage_max_ratio: float  # above it a stage of a night fails
+    stage_degraded_ratio: float  # above it a stage of a night is degraded
+    carry_max_days: int  # a user who could not be computed shows an older night's result up to this age; 0: only one of the same day
 
 
 @dataclass(frozen=True)
@@ -182,6 +186,8 @@ def load_settings(environment: Mapping[str, str] | None = None, *, warehouse: st
         values["warehouse"] = warehouse
     settings: Settings = build(Settings, values, "", faults)
     faults += range_faults(values, "")
+    if not faults and settings.quarantine.stage_degraded_ratio > settings.quarantine.stage_max_ratio:
+        faults.append("quarantine.stage_degraded_ratio is above stage_max_ratio; a stage is degraded before it fails, so set it lower")
     if faults:
         raise ConfigError(path.name, faults)
     return settings

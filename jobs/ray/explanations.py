@@ -126,7 +126,7 @@ def find_wanted(run: NightRun, work: MethodWork, surroundings: Mapping[Place, Su
         work.wanted |= {assignment.wanted.explanation_id: assignment.wanted for assignment in reversed(assigned.assignments)}
     work.shared = find_shared(
         run.warehouse, work.wanted, ds=run.ds, scenario=run.scenario, method=work.recipe.name, publish_id=run.publish_id,
-        writer_hash=work.writer_hash, with_own_ds=run.why == "more_users",
+        writer_hash=work.writer_hash, with_own_ds=run.why in ("more_users", "replay"),
     )  # fmt: skip
 
 
@@ -148,6 +148,7 @@ def make_plans(run: NightRun, works: Sequence[MethodWork]) -> list[ShardPlan]:
                     work.writer_hash,
                     of_shard(to_write, shard),
                     brands,
+                    ask_again=run.why == "replay",
                 )
             )
     return [plan for plan in plans if plan.wanted]

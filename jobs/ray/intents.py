@@ -64,7 +64,7 @@ def run_shard(warehouse_root: str, settings: Settings, plan: ShardPlan, stage: d
 def make_plans(run: NightRun, recipes: Sequence[Recipe]) -> list[tuple[ShardPlan, int]]:
     """Every shard of every recipe with the number of its users; shards without users are left out."""
     plans = [
-        ShardPlan(run.ds, run.scenario, run.publish_id, run.attempt, shard, recipe)
+        ShardPlan(run.ds, run.scenario, run.publish_id, run.attempt, shard, recipe, ask_again=run.why == "replay")
         for recipe in recipes
         for shard in shard_names(run.settings.engine.shard_count)
     ]

@@ -36,6 +36,7 @@ class ShardPlan(NamedTuple):
     attempt: int
     shard: str
     recipe: Recipe
+    ask_again: bool = False  # what an earlier attempt had refused is asked again: a replay
 
 
 @dataclass
@@ -77,6 +78,7 @@ def compute_shard(
         shard=plan.shard,
         attempt=plan.attempt,
         limits=limits,
+        ask_again=plan.ask_again,
     )
     vocabulary = build_vocabulary(words, embedder) if plan.recipe.vocabulary == "closed" else None
     signals = {(row["locale"], row["text"]): Signal(row["kind"], row["name"], row["text"]) for row in signal_rows}
@@ -109,7 +111,7 @@ def as_result(plan: ShardPlan, intents: ShardIntents, crew: Crew) -> ShardResult
 
 def failure_row(plan: ShardPlan, context: Context, error: RowError) -> QuarantineRow:
     """A user that could not be computed, with every try's reason and how to try just this one again (022)."""
-    again = f"try again: recgpt night --ds {plan.ds} --user {context.user_id}"
+    again = f"try again: recgpt quarantine replay --ds {plan.ds} --user {context.user_id}"
     return QuarantineRow(
         table_name="intent_tags",
         row_key=context.user_id,

@@ -16,7 +16,7 @@ from recgpt_ops.commands.output import render_rows
 from recgpt_ops.delta.records import read_rows
 from recgpt_ops.delta.warehouse import Warehouse
 
-METHOD_COLUMNS = ("method", "users", "failed_users", "tags", "explanations", "shared", "failed_explanations")
+METHOD_COLUMNS = ("method", "users", "failed_users", "carried_users", "tags", "explanations", "shared", "failed_explanations")
 VERDICT_COLUMNS = ("table", "method", "judge", "judged", "failed", "by_rule", "excluded", "S", "A", "B")
 LEVEL_COLUMNS = ("table", "method", "dimension", "negative", "neutral", "positive", "failed")
 VERDICT_STAGES = ("tag_verdicts", "explanation_verdicts")
@@ -38,15 +38,17 @@ def method_rows(warehouse: Warehouse, publish_id: str, details: Mapping[str, Map
     users = read_rows(warehouse, "night_users", columns=["method", "status", "made_by"], where=mine)
     computed = Counter(row["method"] for row in users if row["status"] == "computed" and row["made_by"] == publish_id)
     tags = Counter(row["method"] for row in read_rows(warehouse, "intent_tags", columns=["method"], where=mine))
-    failed = details.get("publish_night", {}).get("failed_users", {})
+    settled = details.get("publish_night", {})
+    failed, carried = settled.get("failed_users", {}), settled.get("carried_users", {})
     rows = []
     for method in next(iter(details.values()), {}).get("methods", []):
-        texts = details.get("explanations", {}).get("explanations", {}).get(method, {})
+        texts = details.get("explanations", {}).get("texts", {}).get(method, {})
         rows.append(
             {
                 "method": method,
                 "users": computed[method],
                 "failed_users": failed.get(method),
+                "carried_users": carried.get(method),
                 "tags": tags[method],
                 "explanations": texts.get("written"),
                 "shared": texts.get("shared"),

@@ -96,6 +96,20 @@ def quarantine_reasons(warehouse: Warehouse, ds: str, stages: Sequence[Mapping[s
     return dict(Counter(f"{row['table_name']}: {row['reason']}" for row in read_rows(warehouse, "quarantine", where=where)))
 
 
+def degraded_lines(stages: Sequence[Mapping[str, Any]]) -> list[str]:
+    """One line when the night is degraded: published, but with more failures than is well. Nothing when it is not."""
+    for row in stages:
+        detail = json.loads(row["detail"])
+        if row["stage"] == "publish_night" and detail.get("outcome") == "degraded":
+            told = ", ".join(f"{stage} ({of})" for stage, of in detail["degraded_stages"].items())
+            carried = sum(detail["carried_users"].values())
+            shown = f" {carried} users show an older result meanwhile." if carried else ""
+            return [
+                f"DEGRADED: published, though more failed than quarantine.stage_degraded_ratio: {told}.{shown} See `recgpt quarantine`."
+            ]
+    return []
+
+
 def tags_by_user(warehouse: Warehouse, publish_id: str) -> list[dict[str, Any]]:
     """Method, user and the user's tags of this generation, by rank."""
     rows: list[dict[str, Any]] = read_rows(
@@ -132,6 +146,7 @@ def summary_text(
             render_rows([figures(row) for row in stages], STAGE_COLUMNS, form="table"),
             f"Stages took {seconds} together and at most {peak:,.0f} MB of memory, all processes counted. Engine loads: {loads}.",
             f"Quarantined: {held_back}.",
+            *degraded_lines(stages),
             f"Tokens: {tokens['prompt_tokens']:,} submitted, {tokens['cached_tokens']:,} of them from the prefix cache, "
             f"{tokens['computed_tokens']:,} computed; {tokens['completion_tokens']:,} written{waste}.",
             spent_text(

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from recgpt_ops.delta.warehouse import Warehouse
 
 EXAMPLE = "Example: recgpt status --ds 2017-10-30"
-NIGHT_COLUMNS = ("ds", "scenario", "method", "attempt", "state", "visible", "publish_id", "stages_done", "seconds", "calls_made", "last_at")
+NIGHT_COLUMNS = (
+    "ds", "scenario", "method", "attempt", "state", "outcome", "visible", "publish_id", "stages_done", "seconds", "calls_made", "last_at",
+)  # fmt: skip
 STAGE_COLUMNS = (
-    "attempt", "stage", "state", "seconds", "counts_in", "counts_out", "quarantined_count", "calls_made", "calls_reused",
+    "attempt", "stage", "state", "outcome", "seconds", "counts_in", "counts_out", "quarantined_count", "calls_made", "calls_reused",
     "peak_memory_mb", "publish_id", "recorded_at", "error",
 )  # fmt: skip
 STATES = ("running", "failed", "done")  # a later one settles an earlier one of the same stage and attempt
@@ -74,6 +76,7 @@ def night_rows(records: Sequence[Mapping[str, Any]], visible: Mapping[tuple[str,
                     "method": method,
                     "attempt": attempt,
                     "state": state_of(stages),
+                    "outcome": outcome_of(stages),
                     "visible": pointer is not None and pointer["fence"] == attempt,
                     "publish_id": stages[0]["publish_id"],
                     "stages_done": sum(row["state"] == "done" for row in stages),
@@ -113,12 +116,23 @@ def state_of(stages: Sequence[Mapping[str, Any]]) -> str:
     return "done" if any(row["stage"] == "publish_night" and row["state"] == "done" for row in stages) else "running"
 
 
+def outcome_of(stages: Sequence[Mapping[str, Any]]) -> str | None:
+    """What came of an attempt: ok or degraded when it was published, failed when it was not; None while nothing is known."""
+    import json
+
+    if state_of(stages) == "failed":
+        return "failed"
+    told = [json.loads(row["detail"]).get("outcome") for row in stages if row["stage"] == "publish_night" and row["state"] == "done"]
+    return told[0] if told else None
+
+
 def stage_rows(records: Sequence[Mapping[str, Any]], ds: str) -> list[dict[str, Any]]:
     """One row a stage and attempt of one night; `error` is the one line of a failed stage."""
     import json
 
     return [
-        {**{name: row[name] for name in STAGE_COLUMNS if name != "error"}, "error": json.loads(row["detail"]).get("error")}
+        {**{name: row.get(name) for name in STAGE_COLUMNS}, "outcome": detail.get("outcome"), "error": detail.get("error")}
         for row in settled(records)
+        for detail in [json.loads(row["detail"])]
         if row["ds"] == ds
     ]

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from recgpt_ops.contexts.behaviors import is_reliable
 from recgpt_ops.contexts.buckets import days_before
 from recgpt_ops.contexts.feeds import user_hash
+from recgpt_ops.contexts.reasons import RETRIED, RETRY
 from recgpt_ops.tables import load_contract
 
 TABLE = "night_users"
@@ -48,8 +49,9 @@ def choose_by_policy(
 ) -> DataFrame:  # fmt: skip
     """(user_id, reason): at most `max_users` users who need to be computed, smallest hash first.
 
-    New behavior comes first, then a changed situation, then age. A user that failed before is tried again for the same reason. Who
-    was never computed enters with the first new behavior. `situations` is (user_id, is_changed) for users of the base.
+    New behavior comes first, then a changed situation, then age. A user that failed before is tried again, for the
+    same reason where no older result was there to be carried. Who was never computed enters with the first new behavior. `situations`
+    is (user_id, is_changed) for users of the base.
     """
     known = base.select("user_id", "status", "computed_ds", F.col("reason").alias("former_reason"))
     has_rows = F.col("status").isin("computed", "carried")
@@ -59,6 +61,7 @@ def choose_by_policy(
         .when(has_rows & F.col("is_changed"), "situation_changed")
         .when(is_old, "max_age")
         .when(F.col("status") == "failed", F.col("former_reason"))
+        .when(F.col("former_reason") == RETRY, RETRIED)
     )
     is_done = F.lit(is_same_ds) & (F.col("status") == "computed")
     return (
@@ -76,13 +79,25 @@ def choose_by_policy(
 
 def choose_by_name(named: DataFrame, base: DataFrame, *, is_same_ds: bool) -> DataFrame:
     """(user_id, reason) of the named users; of a night that is visible already only those it lacks or failed on."""
-    done = base.filter(F.lit(is_same_ds) & (F.col("status") != "failed")).select("user_id")
+    done = base.filter(F.lit(is_same_ds) & ~has_failed()).select("user_id")
     return named.distinct().join(done, "user_id", "left_anti").select("user_id", F.lit("forced").alias("reason"))
+
+
+def choose_anew(named: DataFrame) -> DataFrame:
+    """(user_id, reason) of the named users, whatever a visible night has of them: their missing stages are run again."""
+    return named.distinct().select("user_id", F.lit("forced").alias("reason"))
+
+
+def has_failed() -> Column:
+    """Whether a row of night_users is of a user whom its night could not compute, carried or not."""
+    return (F.col("status") == "failed") | (F.col("reason") == RETRY)
 
 
 def choose_again(base: DataFrame) -> DataFrame:
     """(user_id, reason) of everyone this night computed or tried; carried users stay with the night that made them."""
-    return base.filter(F.col("status").isin("computed", "failed", "skipped")).select("user_id", "reason")
+    tried = F.col("status").isin("computed", "failed", "skipped") | has_failed()
+    again = F.when(F.col("reason") == RETRY, RETRIED).otherwise(F.col("reason"))
+    return base.filter(tried).select("user_id", again.alias("reason"))
 
 
 def first_choice(choices: list[DataFrame]) -> DataFrame:

@@ -15,6 +15,7 @@ from recgpt_ops.contexts.audience import (
     active_users,
     audience_rows,
     choose_again,
+    choose_anew,
     choose_by_name,
     choose_by_policy,
     first_choice,
@@ -61,7 +62,9 @@ def night_audience(
         choices.append(choose_again(base.rows))
     elif named is None and not base.is_same_ds and (others := users_of_other_methods(session, warehouse, key)) is not None:
         choices.append(others)
-    if named is not None:
+    if named is not None and wanted.why == "replay":
+        choices.append(choose_anew(named))
+    elif named is not None:
         choices.append(choose_by_name(named, base.rows, is_same_ds=base.is_same_ds))
     if not choices:
         situations = changed_situations(session, warehouse, profiles, base.rows, ds=key.ds, weather=weather)

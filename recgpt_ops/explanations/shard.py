@@ -40,6 +40,7 @@ class ShardPlan(NamedTuple):
     writer_hash: str
     wanted: tuple[Wanted, ...]
     brands: frozenset[str] = frozenset()
+    ask_again: bool = False  # what an earlier attempt had refused is asked again: a replay
 
 
 @dataclass
@@ -70,7 +71,7 @@ def compute_shard(
     """
     recorder = open_recorder(
         engine, root=ledger_root, ds=plan.ds, scenario=plan.scenario, method=plan.recipe.name, stage=STAGE, shard=plan.shard,
-        attempt=plan.attempt, limits=limits,
+        attempt=plan.attempt, limits=limits, ask_again=plan.ask_again,
     )  # fmt: skip
     desk = Desk(plan.recipe, tokenizer, recorder, brands=plan.brands)
     done: list[Written] = []
@@ -113,7 +114,7 @@ def failure_row(plan: ShardPlan, wanted: Wanted, error: RowError) -> QuarantineR
         row_key=wanted.explanation_id,
         stage=STAGE,
         reason=error.reason,
-        detail=f"{error.detail}; its answers are on record: it is asked again after a change of prompt, recipe or model",
+        detail=f"{error.detail}; try again: recgpt quarantine replay --ds {plan.ds} --stage {STAGE}",
         raw="\n".join((wanted.tag, wanted.item.told, wanted.situation)),
         ds=plan.ds,
         scenario=plan.scenario,

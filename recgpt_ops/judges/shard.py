@@ -39,6 +39,7 @@ class VerdictPlan(NamedTuple):
     shard: str
     method: str
     is_self_judged: bool
+    ask_again: bool = False  # what an earlier attempt had refused is asked again: a replay
 
 
 class Candidate(NamedTuple):
@@ -84,6 +85,7 @@ def compute_shard(
         shard=plan.shard,
         attempt=plan.attempt,
         limits=limits,
+        ask_again=plan.ask_again,
     )
     judge = Judge(tokenizer, recorder, basis=cutoffs.basis if cutoffs else None)
     result = ShardResult()

@@ -44,8 +44,13 @@ class CallRecorder:
         max_in_flight: int,
         flush_count: int,
         flush_seconds: float,
+        ask_again: bool = False,
     ) -> None:
-        """`flush_count` answers or `flush_seconds` are the most that a kill can cost, besides the calls in flight."""
+        """`flush_count` answers or `flush_seconds` are the most that a kill can cost, besides the calls in flight.
+
+        `ask_again`: an answer that an earlier attempt refused is no answer; it is asked for again.
+        """
+        self.ask_again = ask_again
         self.engine, self.shard = engine, shard
         self.ds, self.scenario, self.method, self.stage, self.attempt = ds, scenario, method, stage, attempt
         self.flush_count, self.flush_seconds = flush_count, flush_seconds
@@ -86,7 +91,7 @@ class CallRecorder:
         print_ = fingerprint(request, self.engine.identity)
         id_ = call_id(print_, try_index)
         recorded = self.index.get(id_)
-        if recorded is not None:
+        if recorded is not None and not (self.ask_again and is_refused_before(recorded["row"], self.attempt)):
             self.account.calls_reused += 1
             self.keep_row(recorded["row"])
             return parsed(parse, read_answer(recorded)), id_
@@ -211,6 +216,11 @@ class RefusedAnswer(Exception):
     def __init__(self, error: RowError) -> None:
         super().__init__(str(error))
         self.error = error
+
+
+def is_refused_before(row: dict[str, Any], attempt: int) -> bool:
+    """Whether the recorded answer was refused by an earlier attempt; one that this attempt asked for stands, so that a resume is cheap."""
+    return bool(row["status"] != "ok" and row["attempt"] < attempt)
 
 
 def parsed(parse: Callable[[Answer], T], answer: Answer) -> T:

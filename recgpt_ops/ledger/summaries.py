@@ -104,6 +104,11 @@ def check_failures(summary: ShardSummary, *, stage: str, what: str, ds: str, max
         )
 
 
+def is_degraded(failed: int, inputs: int, *, degraded_ratio: float) -> bool:
+    """Whether so many inputs failed that it has to be said; too many for publishing is `check_failures`' matter."""
+    return failed > degraded_ratio * inputs
+
+
 def call_limits(settings: Settings) -> CallLimits:
     """The limits of these settings."""
     return CallLimits(settings.engine.max_in_flight, settings.ledger.flush_count, settings.ledger.flush_seconds)
@@ -115,9 +120,10 @@ def ledger_root(settings: Settings, warehouse_root: str) -> Path:
 
 
 def open_recorder(
-    engine: Engine, *, root: Path, ds: str, scenario: str, method: str, stage: str, shard: str, attempt: int, limits: CallLimits
-) -> CallRecorder:
-    """The recorder of one shard."""
+    engine: Engine, *, root: Path, ds: str, scenario: str, method: str, stage: str, shard: str, attempt: int, limits: CallLimits,
+    ask_again: bool = False,
+) -> CallRecorder:  # fmt: skip
+    """The recorder of one shard. `ask_again`: what earlier attempts recorded as refused is asked again."""
     return CallRecorder(
         engine,
         ledger_root=root,
@@ -130,6 +136,7 @@ def open_recorder(
         max_in_flight=limits.max_in_flight,
         flush_count=limits.flush_count,
         flush_seconds=limits.flush_seconds,
+        ask_again=ask_again,
     )
 
 

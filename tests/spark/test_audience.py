@@ -7,6 +7,7 @@ from recgpt_ops.contexts.audience import (
     active_users,
     audience_rows,
     choose_again,
+    choose_anew,
     choose_by_name,
     choose_by_policy,
     first_choice,
@@ -72,6 +73,21 @@ def test_the_policy_names_new_behavior_then_situation_then_age_then_what_failed(
         "c": "max_age",
         "d": "forced",
     }
+
+
+def test_a_user_who_was_carried_because_of_a_failure_is_due_again_until_computed(spark):
+    base = [base_row("a", "carried", computed_ds="2017-10-28", reason="retry"), base_row("b", "computed", reason="retried")]
+    assert policy(spark, base) == {"a": "retried"}
+    assert policy(spark, [base_row("b", "carried", reason="retried")]) == {}  # the night after, once it was computed
+    again = {row.user_id: row.reason for row in choose_again(frame(spark, "night_users", *base)).collect()}
+    assert again == {"a": "retried", "b": "retried"}
+    by_name = choose_by_name(users(spark, "a", "b"), frame(spark, "night_users", *base), is_same_ds=True)
+    assert {row.user_id for row in by_name.collect()} == {"a"}
+
+
+def test_a_replay_computes_the_named_users_whatever_the_night_shows_of_them(spark):
+    chosen = choose_anew(users(spark, "a", "a", "b"))
+    assert {row.user_id: row.reason for row in chosen.collect()} == {"a": "forced", "b": "forced"}
 
 
 def test_the_policy_adds_at_most_so_many_users_those_with_the_smallest_hash(spark):

@@ -104,7 +104,7 @@ def test_nine_of_ten_users_are_staged_and_the_tenth_is_in_quarantine(warehouse: 
     assert sorted({row["user_id"] for row in staged["intent_tags"]}) == [user for user in USERS if user != "u3"]
     (bad,) = read_rows(warehouse, "quarantine")
     assert (bad["user_id"], bad["reason"], bad["attempt"], bad["ds"]) == ("u3", "engine_refused", 1, DS)
-    assert "try again: recgpt night --ds 2017-10-30 --user u3" in bad["detail"]
+    assert "try again: recgpt quarantine replay --ds 2017-10-30 --user u3" in bad["detail"]
     assert bad["raw"] == make_context("u3").text
 
 

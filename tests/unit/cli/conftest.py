@@ -53,12 +53,12 @@ def add_events(warehouse: Warehouse, import_id: str, *days: str) -> None:
     write(warehouse, "behavior_events", rows)
 
 
-def add_audience(warehouse: Warehouse, publish_id: str, *, attempt: int = 1, **statuses: str) -> None:
+def add_audience(warehouse: Warehouse, publish_id: str, *, attempt: int = 1, ds: str = DS, **statuses: str) -> None:
     """night_users of one generation: add_audience(w, "p1", u1="computed", u2="carried")."""
     rows = [
         {
-            "ds": DS, "publish_id": publish_id, "scenario": "default", "method": "v2", "user_id": user_id,
-            "status": status, "reason": "forced", "made_by": "p0" if status == "carried" else publish_id, "computed_ds": DS,
+            "ds": ds, "publish_id": publish_id, "scenario": "default", "method": "v2", "user_id": user_id,
+            "status": status, "reason": "forced", "made_by": "p0" if status == "carried" else publish_id, "computed_ds": ds,
             "attempt": attempt,
         }
         for user_id, status in statuses.items()

@@ -13,7 +13,7 @@ from tests.unit.cli.conftest import DS, night_run
 
 PANEL = {"judged": 48, "failed": 1, "by_rule": 2, "excluded": 3, "S": 10, "A": 30, "B": 8}
 DETAILS = {
-    "explanations": {"explanations": {"v2": {"written": 14, "shared": 2, "failed": 1}}},
+    "explanations": {"texts": {"v2": {"written": 14, "shared": 2, "failed": 1}}},
     "tag_verdicts": {
         "verdicts": {"v2": {"panel": PANEL}},
         "levels": {"v2": {"relevance": {"negative": 1, "neutral": 1, "positive": 2, "failed": 4}, "novelty": {}}},
@@ -28,7 +28,16 @@ def stages(details=DETAILS):
 def test_each_methods_users_tags_explanations_and_verdicts_are_told(done):
     results = night_results(done, "p1", stages())
     assert results["methods"] == [
-        {"method": "v2", "users": 2, "failed_users": None, "tags": 2, "explanations": 14, "shared": 2, "failed_explanations": 1}
+        {
+            "method": "v2",
+            "users": 2,
+            "failed_users": None,
+            "carried_users": None,
+            "tags": 2,
+            "explanations": 14,
+            "shared": 2,
+            "failed_explanations": 1,
+        }
     ]
     assert results["verdicts"] == [{"table": "tag_verdicts", "method": "v2", "judge": "panel", **PANEL}]
 

@@ -5,13 +5,13 @@ import shutil
 import pytest
 
 from recgpt_ops import nights
-from recgpt_ops.delta.pointer import claim_attempt, visible_publications
+from recgpt_ops.delta.pointer import claim_attempt, move_pointer, visible_publications
 from recgpt_ops.delta.reading import read_rows
 from recgpt_ops.errors import NightError, UsageError
 from recgpt_ops.ids import user_order
 from recgpt_ops.nights import NOBODY, Asked, asked_users, check_ds, input_version, standing
-from recgpt_ops.runs import claim_common_attempt
-from tests.unit.cli.conftest import DS, add_audience, add_events, add_tags, begin, publish
+from recgpt_ops.runs import StageCounts, claim_common_attempt, record_state
+from tests.unit.cli.conftest import DS, add_audience, add_events, add_tags, begin, night_run, publish
 
 BY_HASH = sorted(["u1", "u2", "u3"], key=user_order)
 
@@ -163,3 +163,71 @@ def test_the_version_of_a_night_is_that_of_its_beginning(warehouse, settings):
     add_events(warehouse, "meanwhile", DS)
     publish(warehouse, settings, "p1")
     assert stand(warehouse, settings).changed == {"v2": ["feed behavior_events"]}
+
+
+def show_night(warehouse, ds, publish_id, **statuses):
+    """Makes an earlier night the visible one of its day."""
+    add_audience(warehouse, publish_id, ds=ds, **statuses)
+    fence = claim_attempt(warehouse, ds=ds, scenario="default", method="v2")
+    move_pointer(
+        warehouse, ds=ds, scenario="default", method="v2", fence=fence, publish_id=publish_id, input_digest="d",
+        certificate_sha256="c", why="night", published_by="test",
+    )  # fmt: skip
+
+
+def shown_rows(warehouse, ds=DS):
+    shown = visible_publications(warehouse)[ds, "default", "v2"]["publish_id"]
+    return {
+        row["user_id"]: (row["status"], row["reason"], row["made_by"], row["computed_ds"])
+        for row in read_rows(warehouse, "night_users")
+        if (row["ds"], row["publish_id"]) == (ds, shown)
+    }
+
+
+def test_a_user_who_failed_shows_the_newest_older_result_that_is_young_enough(warehouse, settings):
+    show_night(warehouse, "2017-10-15", "old", u1="computed", u2="computed", u3="computed")  # 15 days: too old
+    show_night(warehouse, "2017-10-16", "older", u1="computed", u2="computed")
+    show_night(warehouse, "2017-10-29", "newer", u1="computed", u2="failed")
+    begin(warehouse, settings, "p1")
+    add_audience(warehouse, "p1", u1="computed", u2="computed", u3="computed", u4="computed")
+    add_tags(warehouse, "p1", "u4")
+    counts = publish(warehouse, settings, "p1")
+    assert shown_rows(warehouse) == {
+        "u1": ("carried", "retry", "newer", "2017-10-29"),
+        "u2": ("carried", "retry", "older", "2017-10-16"),
+        "u3": ("failed", "forced", "p1", DS),
+        "u4": ("computed", "forced", "p1", DS),
+    }
+    assert (counts.detail["failed_users"], counts.detail["carried_users"], counts.counts_out) == ({"v2": 1}, {"v2": 2}, 3)
+
+
+def test_a_rebuild_that_fails_on_a_user_takes_the_older_result_of_the_day_not_away(done, settings):
+    claim_common_attempt(done, ds=DS, scenario="default", methods=["v2"])
+    begin(done, settings, "p2", attempt=2)
+    add_audience(done, "p2", attempt=2, u1="computed", u2="computed")
+    add_tags(done, "p2", "u1")
+    publish(done, settings, "p2", attempt=2)
+    assert shown_rows(done) == {"u1": ("computed", "forced", "p2", DS), "u2": ("carried", "retry", "p1", DS)}
+
+
+@pytest.mark.parametrize(("failed", "outcome"), [(0, "ok"), (1, "ok"), (2, "degraded")])
+def test_a_night_is_degraded_when_more_users_failed_than_the_settings_take_for_well(warehouse, settings, failed, outcome):
+    """1 of 20 is the ratio itself, 2 of 20 are above it."""
+    users = [f"u{number}" for number in range(20)]
+    begin(warehouse, settings, "p1")
+    add_audience(warehouse, "p1", **dict.fromkeys(users, "computed"))
+    add_tags(warehouse, "p1", *users[failed:])
+    counts = publish(warehouse, settings, "p1")
+    told = {"publish_night": "2 of 20"} if failed == 2 else {}
+    assert (counts.detail["outcome"], counts.detail["degraded_stages"]) == (outcome, told)
+    assert (DS, "default", "v2") in visible_publications(warehouse)
+
+
+def test_a_degraded_stage_makes_the_night_degraded(warehouse, settings):
+    begin(warehouse, settings, "p1")
+    add_audience(warehouse, "p1", u1="computed")
+    add_tags(warehouse, "p1", "u1")
+    detail = {"outcome": "degraded", "inputs_failed": 3, "inputs": 16}
+    record_state(night_run(warehouse, settings, "p1", stage="explanations"), StageCounts(detail=detail), state="done", seconds=1.0)
+    counts = publish(warehouse, settings, "p1")
+    assert (counts.detail["outcome"], counts.detail["degraded_stages"]) == ("degraded", {"explanations": "3 of 16"})

@@ -239,3 +239,27 @@ def test_a_request_without_labels_and_basis_keeps_the_print_it_had_before_there_
         '"top_k":0,"top_p":1.0},"tokenizer_hash":"tokens"}'
     )
     assert fingerprint(BASE, IDENTITY) == hashlib.sha256(parts.encode()).hexdigest()
+
+
+def test_a_replay_asks_again_what_was_refused_and_nothing_else(tmp_path: Path) -> None:
+    with recorder(tmp_path, faulty(None, "bad_json")) as calls:
+        good, refused = ask(calls, request(1), request(2))
+        assert isinstance(refused, RowError)
+    engine = FakeEngine()
+    with recorder(tmp_path, engine, attempt=2, ask_again=True) as calls:
+        assert ask(calls, request(1), request(2))[0] == good
+        assert (calls.account.calls_made, calls.account.calls_reused) == (1, 1)
+    with recorder(tmp_path, engine, attempt=2, ask_again=True) as calls:  # the replay itself, killed and run again
+        ask(calls, request(1), request(2))
+        assert (calls.account.calls_made, calls.account.calls_reused) == (0, 2)
+    with recorder(tmp_path, engine, attempt=3) as calls:  # a rebuild reads the good answer, not the refused one
+        assert [type(each) for each in ask(calls, request(1), request(2))] == [tuple, tuple]
+        assert calls.account.calls_made == 0
+
+
+def test_an_answer_that_a_replay_has_refused_again_is_not_asked_for_a_third_time(tmp_path: Path) -> None:
+    engine = FakeEngine(faults=lambda request, nth: "bad_json")
+    for attempt, made in ((1, 1), (2, 1), (2, 0)):
+        with recorder(tmp_path, engine, attempt=attempt, ask_again=attempt == 2) as calls:
+            assert isinstance(ask(calls, request(1))[0], RowError)
+            assert calls.account.calls_made == made
