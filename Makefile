@@ -10,15 +10,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.complete
 DEMO_DS := 2017-10-30
-# DataFrame in, DataFrame out: these run on any Spark and need no Delta
+# These run on any Spark; a few need Delta's jars on the JVM, see tests/jvm_spark.py
 TRANSFORMS := tests/spark/test_audience.py tests/spark/test_behaviors.py tests/spark/test_contexts.py tests/spark/test_histories.py \
-  tests/spark/test_trends.py tests/spark/imports/test_frames.py tests/sql/test_views_on_spark.py
+  tests/spark/test_trends.py tests/spark/test_night_audience.py tests/spark/test_state_tables.py tests/spark/imports/test_frames.py \
+  tests/sql/test_views_on_spark.py
 
 # Modules are compiled once and kept: Airflow alone starts in one second rather than eight.
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/pyc
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv demo airflow test test-light test-jvm lint typecheck docs lock bench-contexts clean
+.PHONY: help venv demo airflow test test-light test-jvm lint typecheck docs lock bench-contexts bench-publish clean
 
 help: ## What there is to make
 	@echo "recgpt-ops: nightly recommendations made by language models, as a batch pipeline"
@@ -56,13 +57,13 @@ test: $(STAMP) ## All tests, those with the real engines too (under 20 minutes o
 	  echo "== transforms on JVM Spark"; RECGPT_SPARK=jvm $(BIN)/python -m pytest -q $(TRANSFORMS) -m "not slow"; \
 	else echo "== no Java here: the transforms' tests run on Sail alone"; fi
 	@echo "== all tests, the transforms on Sail"
-	@$(BIN)/python -m pytest -q --durations=15
+	@$(BIN)/python -m pytest -q --durations=15 -m "not jvm"
 
 test-light: $(STAMP) ## The tests without the real engine (under 3 minutes)
-	@$(BIN)/python -m pytest -q --durations=5 -m "not slow"
+	@$(BIN)/python -m pytest -q --durations=5 -m "not slow and not jvm"
 
-test-jvm: $(STAMP) ## The transforms' tests on JVM Spark, for which Java 17 or later must be there
-	@RECGPT_SPARK=jvm RECGPT_REQUIRE_JVM=1 $(BIN)/python -m pytest -q $(TRANSFORMS)
+test-jvm: $(STAMP) ## Transforms, both writers, spark-submit and Connect on JVM Spark: Java 17, and Delta's jars in RECGPT_SPARK_JARS=DIR
+	@RECGPT_SPARK=jvm $(BIN)/python -m pytest -q --durations=10 $(TRANSFORMS) tests/jvm
 
 lint: $(STAMP) ## Style, layers and YAML
 	@$(BIN)/ruff check .
@@ -83,6 +84,9 @@ lock: $(STAMP) ## Resolve requirements.in into requirements.txt, every version p
 
 bench-contexts: $(STAMP) ## Time contexts against a DuckDB twin that does the same work; DATA=DIR with online_retail/ and open_ecommerce/
 	@$(BIN)/python -m tests.bench.contexts $(if $(DATA),--data $(DATA))
+
+bench-publish: $(STAMP) ## Time the publishing of a million rows against a bare write with the same rules in SQL
+	@$(BIN)/python -m tests.bench.publish
 
 clean: ## Remove what runs and tools made, but not .venv and not the warehouse
 	@rm -rf .cache .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis reports *.egg-info

@@ -25,7 +25,15 @@ from recgpt_ops.tables import ROOT
 
 PREFIX = "RECGPT_"
 NOT_SETTINGS = frozenset(  # read below and by the tests
-    {"RECGPT_ENV", "RECGPT_SETTINGS", "RECGPT_SPARK", "RECGPT_REQUIRE_JVM", "RECGPT_REQUIRE_BROWSER"}
+    {
+        "RECGPT_ENV",
+        "RECGPT_SETTINGS",
+        "RECGPT_SPARK",
+        "RECGPT_SPARK_JARS",
+        "RECGPT_SPARK_PACKAGES",
+        "RECGPT_REQUIRE_JVM",
+        "RECGPT_REQUIRE_BROWSER",
+    }
 )
 MAY_BE_ZERO = frozenset(  # other counts begin at 1
     {"keep_days", "max_age_days", "carry_max_days", "max_users", "trend_count", "holiday_days", "kv_cache_gb"}
@@ -34,10 +42,11 @@ MAY_BE_ZERO = frozenset(  # other counts begin at 1
 
 @dataclass(frozen=True)
 class Spark:
-    """Where DataFrames run. `sail` is embedded; `connect` goes to the address in `remote`."""
+    """Where DataFrames run. `sail` is embedded; `connect` goes to the address in `remote`; `classic` is what spark-submit set up."""
 
-    engine: Literal["sail", "connect"]
+    engine: Literal["sail", "connect", "classic"]
     remote: str | None
+    writer: Literal["delta_rs", "spark"]  # who commits night_users and user_contexts; Spark's own needs Delta's jars, and is not Sail
     max_bucket_entries: int  # entries of one user, bucket and action that are kept, newest first
     shuffle_partitions: int
 

@@ -1,40 +1,44 @@
-"""The Spark that transform tests run on: Sail by default, JVM Spark Connect with RECGPT_SPARK=jvm."""
+"""The Spark that transform tests run on: Sail by default, a Connect server of JVM Spark with RECGPT_SPARK=jvm."""
 
 from __future__ import annotations
 
 import os
-import shutil
-import sys
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from pyspark.sql import SparkSession
+
+from recgpt_ops.settings import Spark, load_settings
+from recgpt_ops.spark import spark_session
+from tests.jvm_spark import connect_server, require_delta, require_java
 
 IS_JVM = os.environ.get("RECGPT_SPARK") == "jvm"
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark]:
+    """The settings that lead to the session of the tests."""
+    settings = load_settings({}).spark
+    if not IS_JVM:
+        yield settings
+        return
+    require_java()
+    with connect_server(tmp_path_factory.mktemp("connect")) as address:
+        yield replace(settings, engine="connect", remote=address, shuffle_partitions=2)
+
+
+@pytest.fixture(scope="session")
+def spark(spark_settings: Spark) -> Iterator[SparkSession]:
     """One session for all tests; each test makes its own small frames."""
+    session = spark_session(spark_settings)
+    yield session
     if IS_JVM:
-        session = jvm_session()
-        yield session
-        session.stop()  # ends the server, which would outlive the tests
-    else:
-        from recgpt_ops.settings import load_settings
-        from recgpt_ops.spark import spark_session
-
-        yield spark_session(load_settings({}).spark)
+        session.stop()
 
 
-def jvm_session() -> SparkSession:
-    """A Connect server on this machine's Java, without Delta's jars; skipped where there is no Java, unless it is required."""
-    from recgpt_ops.spark import with_fixed_conf
-
-    if shutil.which("java") is None:
-        reason = "RECGPT_SPARK=jvm needs Java 17 on the PATH"
-        if os.environ.get("RECGPT_REQUIRE_JVM") == "1":
-            pytest.fail(reason)
-        pytest.skip(reason)
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    return with_fixed_conf(SparkSession.builder.remote("local[2]").getOrCreate(), shuffle_partitions=2)
+@pytest.fixture(scope="session")
+def delta_spark(spark_settings: Spark) -> None:
+    """For tests whose Spark must read Delta: without its jars they are skipped on JVM Spark, or fail where it is required."""
+    if IS_JVM:
+        require_delta()

@@ -15,7 +15,7 @@ from recgpt_ops.delta.generations import publish_files, stage_directory
 from recgpt_ops.errors import UsageError
 from recgpt_ops.nights import input_version
 from recgpt_ops.runs import NightRun, StageCounts, run_stage
-from recgpt_ops.spark import spark_session
+from recgpt_ops.spark import own_append, spark_session
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -48,8 +48,9 @@ def work(run: NightRun, counts: StageCounts) -> None:
     }
     counts.input_digest = feeds_version(run.warehouse, run.ds)
     publish_files(
-        run.warehouse, TABLE, stage, publish_id=run.publish_id, scopes=[run.ds], fence=run.attempt, input_digest=counts.input_digest
-    )
+        run.warehouse, TABLE, stage, publish_id=run.publish_id, scopes=[run.ds], fence=run.attempt, input_digest=counts.input_digest,
+        append=own_append(run.settings.spark, session),
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

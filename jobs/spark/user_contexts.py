@@ -23,7 +23,7 @@ from recgpt_ops.ledger.summaries import is_degraded
 from recgpt_ops.llm.engine import tokenizer_directory
 from recgpt_ops.recipes import load_recipe
 from recgpt_ops.runs import NightRun, StageCounts, run_stage
-from recgpt_ops.spark import spark_session
+from recgpt_ops.spark import own_append, spark_session
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -67,7 +67,7 @@ def work(run: NightRun, counts: StageCounts) -> None:
         )
     publish_files(
         run.warehouse, TABLE, stage, publish_id=run.publish_id, scopes=[run.ds], fence=run.attempt, input_digest=counts.input_digest,
-        quarantined_count=len(staged.failed),
+        quarantined_count=len(staged.failed), append=own_append(run.settings.spark, session),
     )  # fmt: skip
     degraded = is_degraded(len(staged.failed), staged.row_count, degraded_ratio=run.settings.quarantine.stage_degraded_ratio)
     counts.detail = {

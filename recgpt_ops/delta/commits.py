@@ -19,6 +19,7 @@ from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, RemoveAction
 
 from recgpt_ops.delta.faults import told_plainly
+from recgpt_ops.delta.locks import commit_lock
 from recgpt_ops.delta.schemas import arrow_schema
 from recgpt_ops.delta.staging import PARTITION_VALUE, PartFile, remove_parts, write_parts
 from recgpt_ops.delta.warehouse import Warehouse
@@ -82,18 +83,19 @@ def commit_parts(
 
 
 def add_files(delta: DeltaTable, contract: Contract, parts: Sequence[PartFile], properties: CommitProperties) -> None:
-    """The commit itself."""
+    """The commit itself, while no other writer commits."""
     now = int(time.time() * 1000)
     actions: list[AddAction | RemoveAction] = [
         AddAction(part.path, part.size_bytes, dict(part.partition), now, True, json.dumps({"numRecords": part.row_count})) for part in parts
     ]
-    delta.create_write_transaction(
-        actions,
-        mode="append",
-        schema=arrow_schema(contract),
-        partition_by=list(contract.partition_by),
-        commit_properties=properties,
-    )
+    with commit_lock(Path(delta.table_uri.removeprefix("file://"))):
+        delta.create_write_transaction(
+            actions,
+            mode="append",
+            schema=arrow_schema(contract),
+            partition_by=list(contract.partition_by),
+            commit_properties=properties,
+        )
 
 
 def append_rows(warehouse: Warehouse, contract: Contract, delta: DeltaTable, rows: pa.Table, *, properties: CommitProperties) -> None:

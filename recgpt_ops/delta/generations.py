@@ -11,13 +11,15 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import NotRequired, TypedDict, Unpack
 
 import pyarrow as pa
+import pyarrow.dataset as pads
 from deltalake import DeltaTable
 
 from recgpt_ops.delta.certificates import Certificate, certificates, code_version, find_certificates, record_certificates
@@ -25,6 +27,7 @@ from recgpt_ops.delta.check_columns import CheckColumns, contract_checks
 from recgpt_ops.delta.commits import commit_parts, landed_scopes
 from recgpt_ops.delta.digests import DigestPass, Sums
 from recgpt_ops.delta.faults import told_plainly
+from recgpt_ops.delta.other_writers import ROW_DIGEST, Append, commit_by, hold_to_commit, whole_file
 from recgpt_ops.delta.quarantine import QuarantineRow, quarantine_rows
 from recgpt_ops.delta.reading import DataFile, files_dataset, generation_files, table_files
 from recgpt_ops.delta.schemas import conform
@@ -73,11 +76,22 @@ class Terms(TypedDict):
     calls_reused: NotRequired[int]
 
 
-def publish_files(warehouse: Warehouse, table: str, directory: Path, **terms: Unpack[Terms]) -> list[Certificate]:
-    """Publishes the Parquet files of a `stage_directory` and removes it; returns one certificate per scope, in the order of `scopes`."""
+Landing = tuple[dict[str, Sums] | None, tuple[str, ...]]  # sums of what landed, None when they must be read; warnings of the checks
+
+
+def publish_files(
+    warehouse: Warehouse, table: str, directory: Path, *, append: Append | None = None, **terms: Unpack[Terms]
+) -> list[Certificate]:
+    """Publishes the Parquet files of a `stage_directory` and removes it; returns one certificate per scope, in the order of `scopes`.
+
+    `append` is Spark's own writer, which then makes the commit; by default the files are written and committed by delta-rs.
+    """
     generation = Generation(load_contract(table), **terms)
     try:
-        return publish_batches(warehouse, generation, staged_batches(generation.contract, staged_files(generation.contract, directory)))
+        files = staged_files(generation.contract, directory)
+        if append is not None:
+            return publish_generation(warehouse, generation, partial(land_by, append, warehouse, generation, files))
+        return publish_generation(warehouse, generation, partial(land, warehouse, generation, staged_batches(generation.contract, files)))
     finally:
         shutil.rmtree(directory, ignore_errors=True)  # rows of users must not lie about, published or not
 
@@ -85,22 +99,22 @@ def publish_files(warehouse: Warehouse, table: str, directory: Path, **terms: Un
 def publish_arrow(warehouse: Warehouse, table: str, rows: pa.Table, **terms: Unpack[Terms]) -> list[Certificate]:
     """`publish_files` for rows in memory."""
     generation = Generation(load_contract(table), **terms)
-    return publish_batches(warehouse, generation, iter([conform(generation.contract, rows)]))
+    return publish_generation(warehouse, generation, partial(land, warehouse, generation, iter([conform(generation.contract, rows)])))
 
 
-def publish_batches(warehouse: Warehouse, generation: Generation, batches: Iterable[pa.Table]) -> list[Certificate]:
-    """The whole story, from conformed rows to certificates."""
+def publish_generation(warehouse: Warehouse, generation: Generation, bring: Callable[[], Landing]) -> list[Certificate]:
+    """The whole story, from staged rows to certificates; `bring` checks and commits them, if nobody has before."""
     name = generation.contract.name
     found = find_certificates(warehouse, name, generation.publish_id, scopes=generation.scopes, input_digest=generation.input_digest)
     if len(found) < len(generation.scopes):
         create_table(warehouse, name)
         delta = warehouse.open(name)
         if not landed_scopes(delta, generation.scopes, generation.publish_id):
-            sums, warnings = land(warehouse, generation, batches)
+            sums, warnings = bring()
         else:
             sums, warnings = None, ()
         if sums is None:  # an attempt before this one, or beside it, was first: what it committed is what counts
-            sums, warnings = committed_sums(warehouse, generation), ()
+            sums = committed_sums(warehouse, generation)
         counts = file_counts(warehouse, generation)
         made = [
             make_certificate(generation, scope, sums.get(scope, Sums()), file_count=counts[scope], warnings=warnings)
@@ -111,7 +125,7 @@ def publish_batches(warehouse: Warehouse, generation: Generation, batches: Itera
     return [found[scope] for scope in generation.scopes]
 
 
-def land(warehouse: Warehouse, generation: Generation, batches: Iterable[pa.Table]) -> tuple[dict[str, Sums] | None, tuple[str, ...]]:
+def land(warehouse: Warehouse, generation: Generation, batches: Iterable[pa.Table]) -> Landing:
     """Stages, checks and commits; the sums of what landed, or None when another attempt's files did, and the warnings."""
     contract = generation.contract
     root = Path(warehouse.path(contract.name))
@@ -120,7 +134,7 @@ def land(warehouse: Warehouse, generation: Generation, batches: Iterable[pa.Tabl
         parts = write_parts(contract, batches, root, publish_id=generation.publish_id)
     landed = False
     try:
-        sums, violations = check_parts(generation, root, parts)
+        sums, violations = check_files(generation, data_files(root, parts))
         refuse_violations(warehouse, generation, violations)
         landed = commit_parts(
             warehouse,
@@ -129,7 +143,7 @@ def land(warehouse: Warehouse, generation: Generation, batches: Iterable[pa.Tabl
             scopes=generation.scopes,
             publish_id=generation.publish_id,
             fence=generation.fence,
-            metadata={"recgpt.publish_id": generation.publish_id, "recgpt.input_digest": generation.input_digest},
+            metadata=commit_metadata(generation),
             guard=(lambda delta: refuse_known_keys(delta, generation, root, parts)) if contract.kind == "feed" and parts else None,
         )
     finally:
@@ -138,12 +152,42 @@ def land(warehouse: Warehouse, generation: Generation, batches: Iterable[pa.Tabl
     return (sums if landed or not parts else None), tuple(violation_message(violation) for violation in violations)
 
 
-def check_parts(generation: Generation, root: Path, parts: Sequence[PartFile]) -> tuple[dict[str, Sums], list[Violation]]:
+def land_by(append: Append, warehouse: Warehouse, generation: Generation, staged: Sequence[Path]) -> Landing:
+    """Checks what a job staged and has Spark's own writer commit its rows. Their sums are read back, because the bytes are Spark's."""
+    contract = generation.contract
+    where = f"{contract.table_id}, {', '.join(generation.scopes[:3])}"
+    with told_plainly(where):
+        files = [whole_file(contract, path) for path in staged]
+        sums, violations = check_files(generation, files)
+        strangers = files_dataset(contract, files).count_rows(filter=pads.field("publish_id") != generation.publish_id)
+    if strangers:
+        raise NightError(f"{where}: {strangers} staged rows are of another generation than {generation.publish_id}; run the stage again")
+    refuse_violations(warehouse, generation, violations)
+    scope = generation.scopes[0]
+    checked = {"recgpt.scope": scope, ROW_DIGEST: sums.get(scope, Sums()).row_digest}
+    commit_by(
+        append,
+        warehouse,
+        contract,
+        files,
+        scopes=generation.scopes,
+        publish_id=generation.publish_id,
+        fence=generation.fence,
+        metadata=commit_metadata(generation) | checked,
+    )
+    return None, tuple(violation_message(violation) for violation in violations)
+
+
+def commit_metadata(generation: Generation) -> dict[str, str]:
+    """What the log says of a generation's commit."""
+    return {"recgpt.publish_id": generation.publish_id, "recgpt.input_digest": generation.input_digest}
+
+
+def check_files(generation: Generation, files: Sequence[DataFile]) -> tuple[dict[str, Sums], list[Violation]]:
     """One pass over the files as they lie on the disk: sums per scope, and every rule that they break."""
     from recgpt_ops.delta.checks import run_checks  # Great Expectations takes seconds to import
 
     contract = generation.contract
-    files = data_files(root, parts)
     dataset = files_dataset(contract, files)
     digest_pass, columns = DigestPass(contract, generation.scope_column), CheckColumns(contract_checks(contract))
     for batch in dataset.to_batches(batch_size=SCAN_ROWS):
@@ -157,7 +201,7 @@ def check_parts(generation: Generation, root: Path, parts: Sequence[PartFile]) -
             f"but this publishes {', '.join(generation.scopes[:5])}; "
             "name every scope that the job makes"
         )
-    written, read = sum(part.row_count for part in parts), sum(sums.row_count for sums in digest_pass.sums.values())
+    written, read = sum(file.row_count for file in files), sum(sums.row_count for sums in digest_pass.sums.values())
     if written != read:
         raise NightError(f"{contract.table_id}: {written} rows were staged, {read} were read back; run the stage again")
     return digest_pass.sums, run_checks(contract, columns, dataset)
@@ -218,7 +262,12 @@ def committed_sums(warehouse: Warehouse, generation: Generation) -> dict[str, Su
     digest_pass = DigestPass(contract, generation.scope_column)
     for batch in files_dataset(contract, committed_files(warehouse, generation)).to_batches(batch_size=SCAN_ROWS):
         digest_pass.add(pa.Table.from_batches([batch]))
-    return {scope: sums for scope, sums in digest_pass.sums.items() if scope in generation.scopes}
+    found = {scope: sums for scope, sums in digest_pass.sums.items() if scope in generation.scopes}
+    if contract.kind == "night":
+        (scope,) = generation.scopes
+        digest = found.get(scope, Sums()).row_digest
+        hold_to_commit(warehouse.open(contract.name), contract, scope=scope, publish_id=generation.publish_id, row_digest=digest)
+    return found
 
 
 def committed_files(warehouse: Warehouse, generation: Generation) -> list[DataFile]:

@@ -1,15 +1,11 @@
 from __future__ import annotations
 
-import json
-
 import pytest
-from tokenizers import Tokenizer
-from tokenizers.models import WordLevel
-from tokenizers.pre_tokenizers import WhitespaceSplit
 
 from recgpt_ops.contexts.context_rows import ContextShape
 from recgpt_ops.contexts.contexts import ContextWriter, build_contexts, gather_histories
 from tests.spark.frames import at, frame, item, profile
+from tests.spark.words import write_word_tokenizer
 
 DS = "2017-10-30"
 
@@ -17,12 +13,7 @@ DS = "2017-10-30"
 @pytest.fixture(scope="session")
 def word_tokenizer(tmp_path_factory):
     """A model folder whose tokenizer counts words."""
-    folder = tmp_path_factory.mktemp("words")
-    tokenizer = Tokenizer(WordLevel({"[UNK]": 0, "<|im_start|>": 1, "<|im_end|>": 2}, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = WhitespaceSplit()
-    tokenizer.add_special_tokens(["<|im_start|>", "<|im_end|>"])
-    (folder / "tokenizer.json").write_text(json.dumps(json.loads(tokenizer.to_str())))
-    return str(folder)
+    return str(write_word_tokenizer(tmp_path_factory.mktemp("words")))
 
 
 def bucket(spark_bucket, user_id, action, *entries):

@@ -13,10 +13,9 @@ from recgpt_ops.delta.warehouse import fix_identity, open_warehouse
 from recgpt_ops.errors import UsageError
 from recgpt_ops.ids import user_order
 from recgpt_ops.settings import Audience
-from tests.conftest import IS_JVM
 from tests.spark.frames import event_rows, profile, table_of
 
-pytestmark = pytest.mark.skipif(IS_JVM, reason="JVM Spark has no Delta jars in these tests")
+pytestmark = pytest.mark.usefixtures("delta_spark")
 
 NAMES = sorted("abcdef", key=user_order)
 DS = "2017-10-30"

@@ -1,4 +1,4 @@
-"""The three bucket tables between nights, on a warehouse of their own. Needs Delta, so it runs on the embedded server alone."""
+"""The three bucket tables between nights, on a warehouse of their own."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from recgpt_ops.contexts.state import night_buckets, refresh_buckets
 from recgpt_ops.delta.certificates import certificates
 from recgpt_ops.delta.generations import publish_arrow
 from recgpt_ops.delta.warehouse import fix_identity, open_warehouse
-from tests.conftest import IS_JVM
 from tests.spark.frames import event_rows, table_of
 
-pytestmark = pytest.mark.skipif(IS_JVM, reason="JVM Spark has no Delta jars in these tests")
+pytestmark = pytest.mark.usefixtures("delta_spark")
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import pytest
 from recgpt_ops.delta.sql import connect, fetch_select
 from recgpt_ops.tables import all_contracts
 from recgpt_ops.views import all_relations, all_views
-from tests.conftest import IS_JVM
 from tests.sql.conftest import add_spark_views, readme_snippet
 
 NAMES = [relation.name for relation in all_relations(stored="stored_")]
@@ -53,14 +52,14 @@ def test_the_shop_has_rows_for_every_view(duck):
     assert [name for name in all_views() if not fetch_select(duck, f"SELECT 1 FROM {name} LIMIT 1")[1]] == []
 
 
-@pytest.mark.skipif(IS_JVM, reason="the JVM session of the tests has no Delta jars")
+@pytest.mark.usefixtures("delta_spark")
 def test_the_lines_for_spark_in_the_readme_run_as_they_stand(spark, shop, capsys):
     exec(compile(readme_snippet(), "sql/README.md", "exec"), {"spark": spark, "root": shop.root})
     assert "user_count" in capsys.readouterr().out
     assert spark.sql("SELECT ds FROM night_summary").toArrow().num_rows == 3
 
 
-@pytest.mark.skipif(IS_JVM, reason="the JVM session of the tests has no Delta jars")
+@pytest.mark.usefixtures("delta_spark")
 def test_over_an_empty_warehouse_every_table_and_view_is_empty(spark, bare, capsys):
     exec(compile(readme_snippet(), "sql/README.md", "exec"), {"spark": spark, "root": bare.root})
     assert len(NAMES) == len(all_contracts()) + len(all_views())
