@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import typer
 from typer.exceptions import Abort, TyperException
 
-from recgpt_ops.commands import airflow, engine, evaluate, importing, judges, night, quarantine, query, report, status
+from recgpt_ops.commands import airflow, engine, evaluate, importing, judges, night, plan, quarantine, query, report, status
 from recgpt_ops.doctor import run_doctor
 from recgpt_ops.errors import UsageError
 
@@ -27,6 +27,7 @@ app = typer.Typer(
 )
 app.add_typer(importing.app, name="import")
 app.command(name="night", epilog=night.EXAMPLE)(night.night)
+app.command(name="plan", epilog=plan.EXAMPLE)(plan.plan)
 app.command(name="status", epilog=status.EXAMPLE)(status.status)
 app.add_typer(quarantine.app, name="quarantine")
 app.command(name="query", epilog=query.EXAMPLE)(query.query)

@@ -26,7 +26,8 @@ from recgpt_ops.errors import NightError
 from recgpt_ops.ids import publish_id_of, row_id
 from recgpt_ops.ledger.summaries import is_degraded
 from recgpt_ops.nights import InputVersion, first_inputs
-from recgpt_ops.runs import NightRun, StageCounts
+from recgpt_ops.planning.accuracy import actual_numbers, forecast_error
+from recgpt_ops.runs import FIRST_STAGE, NightRun, StageCounts
 
 RESULT_TABLE = "intent_tags"  # a computed user without a row here has failed
 Row = Mapping[str, Any]
@@ -91,16 +92,22 @@ def older_results(run: NightRun, method: str, users: set[str]) -> dict[str, Row]
 
 
 def night_outcome(run: NightRun, audience: pa.Table, failed: Mapping[str, set[str]]) -> dict[str, Any]:
-    """Whether the night is ok or degraded, and each degraded stage with how many of its inputs failed. A failed one never gets here."""
+    """Whether the night is ok or degraded, each degraded stage with how many of its inputs failed, and how far its forecast was off.
+
+    A failed stage never gets this far.
+    """
     where = (pc.field("publish_id") == run.publish_id) & (pc.field("state") == "done")
-    stages = {str(row["stage"]): json.loads(str(row["detail"])) for row in read_rows(run.warehouse, "nights", where=where)}
+    rows = {str(row["stage"]): row for row in read_rows(run.warehouse, "nights", where=where)}
+    stages = {stage: json.loads(str(row["detail"])) for stage, row in rows.items()}
     degraded = {
         stage: f"{detail['inputs_failed']} of {detail['inputs']}" for stage, detail in stages.items() if detail.get("outcome") == "degraded"
     }
     missing, tried = sum(map(len, failed.values())), own_rows(run, audience).num_rows
     if is_degraded(missing, tried, degraded_ratio=run.settings.quarantine.stage_degraded_ratio):
         degraded[run.stage] = f"{missing} of {tried}"
-    return {"outcome": "degraded" if degraded else "ok", "degraded_stages": degraded}
+    forecast = stages.get(FIRST_STAGE, {}).get("forecast", {})  # nights from before there were forecasts have none
+    error = forecast_error(forecast, {stage: actual_numbers(row, stages[stage]) for stage, row in rows.items()})
+    return {"outcome": "degraded" if degraded else "ok", "degraded_stages": degraded} | ({"forecast_error": error} if forecast else {})
 
 
 def write_failed(run: NightRun, audience: pa.Table, failed: Mapping[str, set[str]], carried: Mapping[str, Mapping[str, Row]]) -> str:

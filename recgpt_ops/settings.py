@@ -86,6 +86,9 @@ class Engine:
     call_timeout_seconds: float  # without an answer the engine's health is looked at; a healthy one has six times as long
     idle_timeout_seconds: float  # a loaded engine that nobody asks ends itself
     start_timeout_seconds: float
+    price_per_million_prompt_tokens: float | None  # money for tokens, told by `recgpt plan` and kept with every call; null: not told
+    price_per_million_completion_tokens: float | None
+    currency: str | None  # ISO 4217, of both prices
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,17 @@ python -m jobs.spark.night_users --warehouse W --ds 2017-10-30 --publish-id P --
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from recgpt_ops.contexts.audience import TABLE, NightKey
 from recgpt_ops.contexts.feeds import feeds_version
-from recgpt_ops.contexts.night_audience import Wanted, night_audience
+from recgpt_ops.contexts.night_audience import Wanted, night_audience, split_audience
 from recgpt_ops.contexts.signals import load_weather
 from recgpt_ops.delta.generations import publish_files, stage_directory
 from recgpt_ops.errors import UsageError
-from recgpt_ops.nights import input_version
+from recgpt_ops.nights import NOBODY, input_version, standing
+from recgpt_ops.planning.forecast import StageForecast, as_detail, done_users, forecast_night, planned_users
 from recgpt_ops.runs import NightRun, StageCounts, run_stage
 from recgpt_ops.spark import own_append, spark_session
 
@@ -46,11 +48,19 @@ def work(run: NightRun, counts: StageCounts) -> None:
     counts.detail["inputs"] = {
         method: dict(input_version(run.warehouse, run.settings, ds=run.ds, method=method).parts) for method in run.methods
     }
+    counts.detail["forecast"] = as_detail(forecast(run, *split_audience(session.read.parquet(str(stage)), run.publish_id)))
     counts.input_digest = feeds_version(run.warehouse, run.ds)
     publish_files(
         run.warehouse, TABLE, stage, publish_id=run.publish_id, scopes=[run.ds], fence=run.attempt, input_digest=counts.input_digest,
         append=own_append(run.settings.spark, session),
     )  # fmt: skip
+
+
+def forecast(run: NightRun, own_rows: Sequence[Mapping[str, Any]], carried: int) -> list[StageForecast]:
+    """What the rest of the night will take, before any of it runs; `own_rows` are bounded by the policy or by who was named."""
+    found = standing(run.warehouse, run.settings, ds=run.ds, scenario=run.scenario, methods=run.methods, asked=NOBODY)
+    users = planned_users(own_rows, publish_id=run.publish_id, done=done_users(run.warehouse, found))
+    return forecast_night(run.warehouse, run.settings, ds=run.ds, methods=run.methods, users=users, carried=carried, found=found)
 
 
 if __name__ == "__main__":

@@ -46,10 +46,10 @@ def night(
         load_recipe(name, engine=settings.engine)
     checked = checked_ds(ds)
     opened = existing_warehouse(settings)
-    from recgpt_ops.commands.night_budget import budget_text, night_budget
     from recgpt_ops.commands.night_run import NightOrder, run_night
     from recgpt_ops.commands.night_summary import write_summary
     from recgpt_ops.nights import Asked, check_ds, standing
+    from recgpt_ops.planning.budget import budget_text, night_budget
 
     check_ds(opened, checked)
     asked = Asked(users, (*(user or ()), *read_user_ids(users_file)))

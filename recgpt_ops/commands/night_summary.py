@@ -10,13 +10,13 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from recgpt_ops.commands.night_budget import Planned, spent_text
 from recgpt_ops.commands.night_results import night_results, results_text
 from recgpt_ops.commands.night_run import NightResult
 from recgpt_ops.commands.options import Format
 from recgpt_ops.commands.output import plain, render_rows
 from recgpt_ops.delta.records import read_rows
 from recgpt_ops.delta.warehouse import Warehouse
+from recgpt_ops.planning.budget import Planned, spent_text
 from recgpt_ops.progress import STAGES, clock
 
 STAGE_COLUMNS = (

@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from recgpt_ops.commands.night import changed_text
-from recgpt_ops.commands.night_budget import night_budget
 from recgpt_ops.commands.night_run import NightOrder, run_night
 from recgpt_ops.commands.night_summary import write_summary
 from recgpt_ops.commands.options import Format
@@ -22,6 +21,7 @@ from recgpt_ops.delta.sql import connect
 from recgpt_ops.delta.warehouse import Warehouse
 from recgpt_ops.errors import InputsChangedError, UsageError
 from recgpt_ops.nights import Asked, standing
+from recgpt_ops.planning.budget import night_budget
 from recgpt_ops.settings import Settings
 
 # Who still lacks something that readers could see, by stage: method, user and the key under which quarantine has it.

@@ -19,8 +19,8 @@ NIGHT_COLUMNS = (
     "ds", "scenario", "method", "attempt", "state", "outcome", "visible", "publish_id", "stages_done", "seconds", "calls_made", "last_at",
 )  # fmt: skip
 STAGE_COLUMNS = (
-    "attempt", "stage", "state", "outcome", "seconds", "counts_in", "counts_out", "quarantined_count", "calls_made", "calls_reused",
-    "peak_memory_mb", "publish_id", "recorded_at", "error",
+    "attempt", "stage", "state", "outcome", "planned_seconds", "seconds", "counts_in", "counts_out", "quarantined_count", "planned_calls",
+    "calls_made", "calls_reused", "peak_memory_mb", "publish_id", "recorded_at", "error",
 )  # fmt: skip
 STATES = ("running", "failed", "done")  # a later one settles an earlier one of the same stage and attempt
 
@@ -44,7 +44,7 @@ def status(
         rows, columns = stage_rows(records, ds), STAGE_COLUMNS
     sys.stdout.write(render_rows(rows, columns, form=form))
     if ds is not None and form == "table":
-        sys.stdout.write(visible_results(opened, records, ds))
+        sys.stdout.write(forecast_errors(records, ds) + visible_results(opened, records, ds))
     if not rows and form == "table":
         what = "no night has run yet" if ds is None else f"no night of {ds} has run yet"
         sys.stdout.write(f"{what}; start one by `recgpt night --ds {ds or '2017-10-30'} --users 8`\n")
@@ -127,12 +127,33 @@ def outcome_of(stages: Sequence[Mapping[str, Any]]) -> str | None:
 
 
 def stage_rows(records: Sequence[Mapping[str, Any]], ds: str) -> list[dict[str, Any]]:
-    """One row a stage and attempt of one night; `error` is the one line of a failed stage."""
+    """One row a stage and attempt of one night; `error` is the one line of a failed stage, `planned_*` what the night's forecast said."""
     import json
 
-    return [
-        {**{name: row.get(name) for name in STAGE_COLUMNS}, "outcome": detail.get("outcome"), "error": detail.get("error")}
-        for row in settled(records)
-        for detail in [json.loads(row["detail"])]
-        if row["ds"] == ds
-    ]
+    forecasts: dict[object, Mapping[str, Any]] = {}
+    rows = []
+    for row in settled(records):
+        if row["ds"] != ds:
+            continue
+        detail = json.loads(row["detail"])
+        forecasts.setdefault((row["scenario"], row["attempt"]), detail.get("forecast", {}))  # the first stage has it
+        planned = forecasts[row["scenario"], row["attempt"]].get(row["stage"], {})
+        told = {"planned_seconds": planned.get("seconds"), "planned_calls": planned.get("calls")}
+        rows.append(
+            {name: row.get(name) for name in STAGE_COLUMNS} | told | {"outcome": detail.get("outcome"), "error": detail.get("error")}
+        )
+    return rows
+
+
+def forecast_errors(records: Sequence[Mapping[str, Any]], ds: str) -> str:
+    """How far the forecast of each published attempt of a night was off, a line each."""
+    import json
+
+    from recgpt_ops.planning.accuracy import error_text
+
+    details = [(row["attempt"], json.loads(row["detail"])) for row in settled(records) if row["ds"] == ds and row["state"] == "done"]
+    return "".join(
+        f"Forecast of attempt {attempt}: {error_text(detail['forecast_error'])}\n"
+        for attempt, detail in details
+        if "forecast_error" in detail
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -78,6 +78,12 @@ def night_audience(
     forced = chosen.filter(F.col("reason") == "forced").select("user_id")
     with_history = events.filter(is_reliable()).join(forced, "user_id", "left_semi").select("user_id").distinct()
     return audience_rows(profiles, base.rows, chosen, with_history=with_history, key=key)
+
+
+def split_audience(audience: DataFrame, publish_id: str) -> tuple[list[dict[str, Any]], int]:
+    """The rows that the generation makes itself (method, user_id, status, reason, made_by), and how many others it keeps by reference."""
+    own = audience.filter(F.col("made_by") == publish_id).select("method", "user_id", "status", "reason", "made_by")
+    return own.toArrow().to_pylist(), audience.filter(F.col("made_by") != publish_id).count()
 
 
 def local_rows(session: SparkSession, choice: DataFrame) -> DataFrame:

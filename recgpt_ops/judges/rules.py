@@ -81,7 +81,11 @@ def judging_digest(settings: Settings) -> str:
     Refuses (ConfigError) judges that cannot judge, so that a night does not find out at its end.
     """
     check_judging(settings)
-    digest = hashlib.sha256(repr((basis_digest(), settings.judging, sorted(SUPERIOR_COUNT.items()))).encode())
+    judging = settings.judging
+    if judging.engine is not None:  # what it costs decides no verdict
+        unpriced = replace(judging.engine, price_per_million_prompt_tokens=None, price_per_million_completion_tokens=None, currency=None)
+        judging = replace(judging, engine=unpriced)
+    digest = hashlib.sha256(repr((basis_digest(), judging, sorted(SUPERIOR_COUNT.items()))).encode())
     if settings.judging.level_from == "label_logprobs":
         for directory in (warehouse_directory(settings.warehouse), SHIPPED):
             for path in sorted(directory.glob("*.yaml")):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 
 @dataclass
@@ -30,3 +31,19 @@ class TokenAccount:
     def as_dict(self) -> dict[str, float]:
         """All counts by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+class Prices(NamedTuple):
+    """What an engine takes for a million tokens, in one currency (ISO 4217)."""
+
+    per_million_prompt_tokens: float
+    per_million_completion_tokens: float
+    currency: str
+
+    def of(self, prompt_tokens: float, completion_tokens: float) -> float:
+        """The price of so many tokens.
+
+        >>> Prices(2.0, 8.0, "USD").of(500_000, 125_000)
+        2.0
+        """
+        return (prompt_tokens * self.per_million_prompt_tokens + completion_tokens * self.per_million_completion_tokens) / 1e6

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from recgpt_ops.errors import RowError, UsageError
 from recgpt_ops.ids import user_bucket
-from recgpt_ops.ledger.account import TokenAccount
+from recgpt_ops.ledger.account import Prices, TokenAccount
 from recgpt_ops.ledger.fingerprints import call_id, fingerprint
 from recgpt_ops.ledger.segments import SHARED_BUCKET, SegmentWriter, ShardIndex, pack, shard_range
 from recgpt_ops.llm.requests import Answer, Engine, Request
@@ -45,12 +45,13 @@ class CallRecorder:
         flush_count: int,
         flush_seconds: float,
         ask_again: bool = False,
+        prices: Prices | None = None,
     ) -> None:
         """`flush_count` answers or `flush_seconds` are the most that a kill can cost, besides the calls in flight.
 
         `ask_again`: an answer that an earlier attempt refused is no answer; it is asked for again.
         """
-        self.ask_again = ask_again
+        self.ask_again, self.prices = ask_again, prices
         self.engine, self.shard = engine, shard
         self.ds, self.scenario, self.method, self.stage, self.attempt = ds, scenario, method, stage, attempt
         self.flush_count, self.flush_seconds = flush_count, flush_seconds
@@ -146,8 +147,8 @@ class CallRecorder:
             "seconds": round(answer.seconds, 6),
             "finish_reason": answer.finish_reason,
             "status": status,
-            "price": None,
-            "currency": None,
+            "price": None if self.prices is None else self.prices.of(answer.prompt_tokens, answer.completion_tokens),
+            "currency": None if self.prices is None else self.prices.currency,
             "called_at": datetime.now(UTC).isoformat(),
         }
         account = self.account

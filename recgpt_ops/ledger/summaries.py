@@ -21,9 +21,10 @@ from recgpt_ops.delta.schemas import arrow_schema
 from recgpt_ops.delta.staging import stage_directory
 from recgpt_ops.delta.warehouse import Warehouse
 from recgpt_ops.errors import NightError
-from recgpt_ops.ledger.account import TokenAccount
+from recgpt_ops.ledger.account import Prices, TokenAccount
 from recgpt_ops.ledger.recorder import CallRecorder
 from recgpt_ops.llm.requests import Engine
+from recgpt_ops.settings import Engine as EngineSettings
 from recgpt_ops.settings import Settings
 from recgpt_ops.tables import load_contract
 
@@ -32,11 +33,12 @@ PROGRESS_SECONDS = 1.0
 
 
 class CallLimits(NamedTuple):
-    """How many calls wait at once, and how many answers or seconds a kill may cost."""
+    """How many calls wait at once, how many answers or seconds a kill may cost, and what tokens cost (None: nobody said)."""
 
     max_in_flight: int
     flush_count: int
     flush_seconds: float
+    prices: Prices | None = None
 
 
 @dataclass
@@ -111,7 +113,17 @@ def is_degraded(failed: int, inputs: int, *, degraded_ratio: float) -> bool:
 
 def call_limits(settings: Settings) -> CallLimits:
     """The limits of these settings."""
-    return CallLimits(settings.engine.max_in_flight, settings.ledger.flush_count, settings.ledger.flush_seconds)
+    return CallLimits(
+        settings.engine.max_in_flight, settings.ledger.flush_count, settings.ledger.flush_seconds, prices_of(settings.engine)
+    )  # fmt: skip
+
+
+def prices_of(engine: EngineSettings) -> Prices | None:
+    """The prices of an engine's tokens; None unless both and their currency are set."""
+    prompt, completion = engine.price_per_million_prompt_tokens, engine.price_per_million_completion_tokens
+    if prompt is None or completion is None or engine.currency is None:
+        return None
+    return Prices(prompt, completion, engine.currency)
 
 
 def ledger_root(settings: Settings, warehouse_root: str) -> Path:
@@ -137,6 +149,7 @@ def open_recorder(
         flush_count=limits.flush_count,
         flush_seconds=limits.flush_seconds,
         ask_again=ask_again,
+        prices=limits.prices,
     )
 
 

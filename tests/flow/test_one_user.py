@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from recgpt_ops.commands.night_budget import night_budget, total
 from recgpt_ops.llm.cluster import free_ports
 from recgpt_ops.llm.models import model_directory, models_root
+from recgpt_ops.planning.budget import night_budget, total
 from recgpt_ops.settings import load_settings
 from recgpt_ops.tables import ROOT
 

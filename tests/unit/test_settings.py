@@ -32,6 +32,12 @@ def test_every_environment_of_the_project_is_in_range(name: str) -> None:
         ("SPARK__SHUFFLE_PARTITIONS", "0", "spark.shuffle_partitions is 0; expected 1 or more"),
         ("QUARANTINE__IMPORT_MAX_RATIO", "7", "quarantine.import_max_ratio is 7; expected 0 to 1"),
         ("QUARANTINE__IMPORT_MAX_RATIO", ".nan", "quarantine.import_max_ratio is nan; expected 0 to 1"),
+        (
+            "QUARANTINE__STAGE_DEGRADED_RATIO",
+            "0.5",
+            "quarantine.stage_degraded_ratio is above stage_max_ratio; a stage is degraded before it fails, so set it lower",
+        ),
+        ("ENGINE__PRICE_PER_MILLION_PROMPT_TOKENS", "-1.0", "engine.price_per_million_prompt_tokens is -1.0; expected 0 or more"),
         ("RAY__PORT", "99999", "ray.port is 99999; expected 1 to 65535"),
         ("ENGINE__CALL_TIMEOUT_SECONDS", "-0.5", "engine.call_timeout_seconds is -0.5; expected 0 or more"),
         ("NIGHT__METHODS", "[]", "night.methods is empty; name at least one"),

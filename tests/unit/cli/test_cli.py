@@ -12,7 +12,8 @@ from tests.unit.cli.conftest import DS, add_events, begin, night_run
 
 COMMANDS = [
     "import complete-journey", "import open-ecommerce", "import online-retail", "import events", "import items", "import profiles",
-    "night", "status", "query", "engine up", "engine down", "engine status", "doctor",
+    "night", "plan", "quarantine list", "quarantine show", "quarantine replay",
+    "status", "query", "engine up", "engine down", "engine status", "doctor",
 ]  # fmt: skip
 
 

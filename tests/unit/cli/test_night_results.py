@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import json
 
-from recgpt_ops.commands.night_budget import Planned
 from recgpt_ops.commands.night_results import night_results, results_text
 from recgpt_ops.commands.night_run import NightResult
 from recgpt_ops.commands.night_summary import write_summary
 from recgpt_ops.commands.status import visible_results
 from recgpt_ops.delta.records import read_rows
+from recgpt_ops.planning.budget import Planned
 from recgpt_ops.runs import StageCounts, record_state
 from tests.unit.cli.conftest import DS, night_run
 

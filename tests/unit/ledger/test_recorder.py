@@ -15,6 +15,7 @@ import pytest
 
 from recgpt_ops.errors import EngineError, RowError, UsageError
 from recgpt_ops.ledger import SHARED, CallRecorder
+from recgpt_ops.ledger.account import Prices
 from recgpt_ops.ledger.fingerprints import fingerprint
 from recgpt_ops.llm.fake import FakeEngine, Fault
 from recgpt_ops.llm.requests import Answer, EngineIdentity, Request, Sampling
@@ -239,6 +240,14 @@ def test_a_request_without_labels_and_basis_keeps_the_print_it_had_before_there_
         '"top_k":0,"top_p":1.0},"tokenizer_hash":"tokens"}'
     )
     assert fingerprint(BASE, IDENTITY) == hashlib.sha256(parts.encode()).hexdigest()
+
+
+def test_a_call_costs_what_its_tokens_cost_where_prices_are_set(tmp_path: Path) -> None:
+    with recorder(tmp_path, FakeEngine(), prices=Prices(1000.0, 5000.0, "EUR")) as calls:
+        ask(calls, request(1))
+        [row] = calls.call_rows
+    assert row["price"] == pytest.approx((3 * 1000.0 + row["completion_tokens"] * 5000.0) / 1e6)
+    assert row["currency"] == "EUR"
 
 
 def test_a_replay_asks_again_what_was_refused_and_nothing_else(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recgpt_ops.commands.night_budget import budget_text, night_budget, spent_text, total
+from recgpt_ops.planning.budget import budget_text, night_budget, spent_text, total
 from recgpt_ops.settings import load_settings
 
 SETTINGS = load_settings({})
