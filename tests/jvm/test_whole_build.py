@@ -46,6 +46,8 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
 def variables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What every build is told: no model but a tokenizer that counts words."""
     tokenizer = write_word_tokenizer(tmp_path_factory.mktemp("words"))
+    (tokenizer / "config.json").write_text("{}")
+    (tokenizer / "none.safetensors").touch()  # a model's folder has weights; nothing here reads them
     return environment() | {"RECGPT_ENGINE__TOKENIZER": str(tokenizer), "RECGPT_SPARK__SHUFFLE_PARTITIONS": "2"}
 
 
@@ -91,7 +93,8 @@ def test_spark_submit_on_a_standalone_cluster_builds_the_same_contexts(
     warehouse: Warehouse, embedded: Warehouse, variables: dict[str, str], tmp_path: Path
 ) -> None:
     told = {"RECGPT_SPARK__ENGINE": "classic", "RECGPT_SPARK__WRITER": "spark"}
+    options = ("--executor-memory", "600m", "--conf", f"spark.sql.warehouse.dir={tmp_path / 'hive'}")
     with standalone_cluster(tmp_path / "cluster") as master:
-        built = build(submit_command(master, "--executor-memory", "512m", SCRIPT), warehouse, tmp_path / "warehouse", variables | told)
+        built = build(submit_command(master, *options, SCRIPT), warehouse, tmp_path / "warehouse", variables | told)
     assert contents(built) == contents(embedded)
     assert writers(built, "user_contexts") == ["spark", "delta_rs"]
