@@ -26,6 +26,7 @@ from typing import Any
 from recgpt_ops.delta.pointer import claim_attempt
 from recgpt_ops.delta.records import append_records, read_rows
 from recgpt_ops.delta.warehouse import Warehouse, open_warehouse
+from recgpt_ops.effects import effect
 from recgpt_ops.errors import NightError, RecgptError, UsageError
 from recgpt_ops.settings import Settings, load_settings
 
@@ -243,7 +244,8 @@ def progress_path(warehouse_root: str, publish_id: str) -> Path:
 def report_progress(run: NightRun, what: str, done: int, total: int | None) -> None:
     """One line for whoever watches: what runs, how far it is, of how many (None: not known)."""
     path = progress_path(run.warehouse.root, run.publish_id)
-    path.parent.mkdir(parents=True, exist_ok=True)
     line = json.dumps({"at": time.time(), "stage": run.stage, "what": what, "done": done, "total": total})
-    with path.open("a") as file:
-        file.write(line + "\n")
+    with effect("progress.append", run.stage):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a") as file:
+            file.write(line + "\n")

@@ -13,6 +13,7 @@ from recgpt_ops.contexts.feeds import feeds_version
 from recgpt_ops.contexts.night_audience import Wanted, night_audience, split_audience
 from recgpt_ops.contexts.signals import load_weather
 from recgpt_ops.delta.generations import publish_files, stage_directory
+from recgpt_ops.effects import effect
 from recgpt_ops.errors import UsageError
 from recgpt_ops.nights import NOBODY, input_version, standing
 from recgpt_ops.planning.forecast import StageForecast, as_detail, done_users, forecast_night, planned_users
@@ -34,7 +35,8 @@ def work(run: NightRun, counts: StageCounts) -> None:
     for number, method in enumerate(run.methods):
         key = NightKey(run.ds, run.scenario, method, run.publish_id, run.attempt)
         rows = night_audience(session, run.warehouse, key, wanted, policy=run.settings.audience, weather=weather)
-        rows.write.mode("append" if number else "overwrite").parquet(str(stage))
+        with effect("stage.write", TABLE):
+            rows.write.mode("append" if number else "overwrite").parquet(str(stage))
     stage.mkdir(exist_ok=True)  # no rows may leave no folder
     by_status = session.read.parquet(str(stage)).groupBy("status").count().collect()
     statuses = {row["status"]: row["count"] for row in by_status}

@@ -34,6 +34,7 @@ from recgpt_ops.contexts.state import night_buckets
 from recgpt_ops.contexts.words import clean_text, short_title, words_of
 from recgpt_ops.delta.schemas import arrow_schema
 from recgpt_ops.delta.warehouse import Warehouse
+from recgpt_ops.effects import effect
 from recgpt_ops.errors import RowError
 from recgpt_ops.llm.tokenizer import load_tokenizer
 from recgpt_ops.tables import load_contract
@@ -229,18 +230,21 @@ def stage_contexts(session: SparkSession, warehouse: Warehouse, audience: DataFr
     buckets = night_buckets(session, warehouse, writer.ds).join(users, "user_id", "left_semi")
     histories = gather_histories(buckets, current_items(session, warehouse, writer.ds))
     drafts = stage.with_name(f"{stage.name}_drafts")
-    drafts.mkdir(parents=True)
-    build_contexts(audience, profiles, histories, writer).write.mode("overwrite").parquet(str(drafts))
+    with effect("stage.write", "user_contexts drafts"):
+        drafts.mkdir(parents=True)
+        build_contexts(audience, profiles, histories, writer).write.mode("overwrite").parquet(str(drafts))
     written = session.read.schema(row_ddl()).parquet(str(drafts))
     is_good = F.col("reason").isNull()
-    written.filter(is_good).drop(*FAULTS).write.mode("overwrite").parquet(str(stage))
-    stage.mkdir(exist_ok=True)  # no rows may leave no folder
+    with effect("stage.write", TABLE):
+        written.filter(is_good).drop(*FAULTS).write.mode("overwrite").parquet(str(stage))
+        stage.mkdir(exist_ok=True)  # no rows may leave no folder
     failed = written.filter(~is_good).select("user_id", "method", *FAULTS).orderBy("user_id", "method").collect()
     sums = written.agg(
         F.count(F.lit(1)).alias("row_count"),
         *[F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in ("context_tokens", "plain_tokens", "cut_line_count")],
     ).collect()[0]
-    shutil.rmtree(drafts, ignore_errors=True)
+    with effect("stage.remove", "user_contexts drafts"):
+        shutil.rmtree(drafts, ignore_errors=True)
     return StagedContexts(
         sums["row_count"],
         [row.asDict() for row in failed],

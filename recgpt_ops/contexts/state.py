@@ -17,6 +17,7 @@ from recgpt_ops.delta.generations import publish_files, stage_directory
 from recgpt_ops.delta.inputs import feed_digests
 from recgpt_ops.delta.reading import state_generations
 from recgpt_ops.delta.warehouse import Warehouse
+from recgpt_ops.effects import effect
 from recgpt_ops.spark import read_delta
 from recgpt_ops.tables import load_contract
 
@@ -54,8 +55,9 @@ def refresh_buckets(
         .select(*contract.column_names)
     )
     stage = stage_directory(warehouse, table, publish_id)
-    rows.write.mode("overwrite").parquet(str(stage))
-    stage.mkdir(exist_ok=True)  # no rows may leave no folder
+    with effect("stage.write", table):
+        rows.write.mode("overwrite").parquet(str(stage))
+        stage.mkdir(exist_ok=True)  # no rows may leave no folder
     made = publish_files(
         warehouse, table, stage, publish_id=publish_id, scopes=buckets, fence=fence, input_digest=digest_at[ds], arrived_cut_ds=ds
     )

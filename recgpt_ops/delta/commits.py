@@ -23,6 +23,7 @@ from recgpt_ops.delta.locks import commit_lock
 from recgpt_ops.delta.schemas import arrow_schema
 from recgpt_ops.delta.staging import PARTITION_VALUE, PartFile, remove_parts, write_parts
 from recgpt_ops.delta.warehouse import Warehouse
+from recgpt_ops.effects import effect
 from recgpt_ops.errors import NightError, RecgptError
 from recgpt_ops.tables import Contract
 
@@ -88,7 +89,7 @@ def add_files(delta: DeltaTable, contract: Contract, parts: Sequence[PartFile], 
     actions: list[AddAction | RemoveAction] = [
         AddAction(part.path, part.size_bytes, dict(part.partition), now, True, json.dumps({"numRecords": part.row_count})) for part in parts
     ]
-    with commit_lock(Path(delta.table_uri.removeprefix("file://"))):
+    with commit_lock(Path(delta.table_uri.removeprefix("file://"))), effect("table.commit", contract.name):
         delta.create_write_transaction(
             actions,
             mode="append",

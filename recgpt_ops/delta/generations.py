@@ -34,6 +34,7 @@ from recgpt_ops.delta.schemas import conform
 from recgpt_ops.delta.staging import PartFile, remove_parts, stage_directory, staged_batches, staged_files, write_parts
 from recgpt_ops.delta.violations import Violation, known_keys, violation_message
 from recgpt_ops.delta.warehouse import Warehouse, create_table
+from recgpt_ops.effects import effect
 from recgpt_ops.errors import ContractError, NightError
 from recgpt_ops.tables import Contract, load_contract
 
@@ -93,7 +94,8 @@ def publish_files(
             return publish_generation(warehouse, generation, partial(land_by, append, warehouse, generation, files))
         return publish_generation(warehouse, generation, partial(land, warehouse, generation, staged_batches(generation.contract, files)))
     finally:
-        shutil.rmtree(directory, ignore_errors=True)  # rows of users must not lie about, published or not
+        with effect("stage.remove", table):
+            shutil.rmtree(directory, ignore_errors=True)  # rows of users must not lie about, published or not
 
 
 def publish_arrow(warehouse: Warehouse, table: str, rows: pa.Table, **terms: Unpack[Terms]) -> list[Certificate]:

@@ -23,6 +23,7 @@ from recgpt_ops.delta.faults import told_plainly
 from recgpt_ops.delta.reading import read_arrow, read_files, table_files
 from recgpt_ops.delta.schemas import arrow_schema
 from recgpt_ops.delta.warehouse import Warehouse, create_table
+from recgpt_ops.effects import effect
 from recgpt_ops.errors import NightError, RecgptError, UsageError
 from recgpt_ops.ids import row_id
 from recgpt_ops.tables import load_contract
@@ -55,7 +56,7 @@ def claim_attempt(warehouse: Warehouse, *, ds: str, scenario: str, method: str) 
         delta = warehouse.open("publications")
         attempt = (delta.transaction_version(app) or 0) + 1
         try:
-            with told_plainly(f"publications, ds={ds}", root=warehouse.root):
+            with told_plainly(f"publications, ds={ds}", root=warehouse.root), effect("attempt.claim", method):
                 delta.create_write_transaction(
                     [],
                     mode="append",

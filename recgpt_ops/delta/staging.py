@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 
 from recgpt_ops.delta.schemas import arrow_schema, conform, require_columns
 from recgpt_ops.delta.warehouse import Warehouse
+from recgpt_ops.effects import effect
 from recgpt_ops.errors import ContractError, NightError
 from recgpt_ops.tables import Contract, load_contract
 
@@ -45,7 +46,8 @@ class PartFile(NamedTuple):
 def stage_directory(warehouse: Warehouse, table: str, publish_id: str) -> Path:
     """A folder that does not exist yet, for one job's Parquet files; a retry gets another one."""
     parent = Path(warehouse.root) / "_staging" / load_contract(table).table_id / publish_id
-    parent.mkdir(parents=True, exist_ok=True)
+    with effect("stage.folder", table):
+        parent.mkdir(parents=True, exist_ok=True)
     return parent / secrets.token_hex(4)
 
 
@@ -71,6 +73,7 @@ class PartitionWriter:
     def __init__(self, contract: Contract, table_root: Path, partition: dict[str, str], *, publish_id: str, token: str) -> None:
         self.partition, self.publish_id, self.token = partition, publish_id, token
         self.root, self.folder = table_root, Path(*(f"{name}={value}" for name, value in partition.items()))
+        self.table = contract.name
         self.schema = pa.schema([field for field in arrow_schema(contract) if field.name not in partition])
         self.target_bytes = contract.target_file_mb * MIB
         self.parts: list[PartFile] = []
@@ -92,11 +95,12 @@ class PartitionWriter:
             return
         rows = pa.concat_tables(self.waiting)
         self.waiting, self.waiting_bytes = [], 0
-        if self.writer is None:
-            path = self.current_path()
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self.writer = pq.ParquetWriter(path, self.schema, compression="zstd", compression_level=1)
-        self.writer.write_table(rows, row_group_size=rows.num_rows)
+        with effect("part.write", self.table):
+            if self.writer is None:
+                path = self.current_path()
+                path.parent.mkdir(parents=True, exist_ok=True)
+                self.writer = pq.ParquetWriter(path, self.schema, compression="zstd", compression_level=1)
+            self.writer.write_table(rows, row_group_size=rows.num_rows)
         self.row_count += rows.num_rows
         if self.current_path().stat().st_size >= self.target_bytes:
             self.finish_file()
@@ -110,10 +114,11 @@ class PartitionWriter:
         """Closes the file and brings it to the disk, because the commit that names it may survive a crash."""
         if self.writer is None:
             return
-        self.writer.close()
         path = self.current_path()
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
+        with effect("part.sync", self.table):
+            self.writer.close()
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
         self.parts.append(PartFile(str(path.relative_to(self.root)), self.partition, self.row_count, path.stat().st_size))
         self.writer, self.row_count = None, 0
 
@@ -165,4 +170,5 @@ def split_partitions(contract: Contract, rows: pa.Table) -> Iterator[tuple[dict[
 def remove_parts(table_root: Path, parts: Iterable[PartFile]) -> None:
     """Takes back files that were not committed."""
     for part in parts:
-        (table_root / part.path).unlink(missing_ok=True)
+        with effect("part.remove", table_root.name):
+            (table_root / part.path).unlink(missing_ok=True)

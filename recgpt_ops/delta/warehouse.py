@@ -17,6 +17,7 @@ from deltalake import DeltaTable
 
 from recgpt_ops.delta.faults import told_plainly
 from recgpt_ops.delta.schemas import arrow_schema
+from recgpt_ops.effects import effect
 from recgpt_ops.errors import UsageError
 from recgpt_ops.tables import load_contract
 
@@ -123,7 +124,7 @@ def create_with(warehouse: Warehouse, table: str, properties: dict[str, str]) ->
     if warehouse.exists(table):
         return
     contract = load_contract(table)
-    with told_plainly(table, root=warehouse.root):
+    with told_plainly(table, root=warehouse.root), effect("table.create", table):
         DeltaTable.create(
             warehouse.path(table),
             schema=arrow_schema(contract),

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import xxhash
 
+from recgpt_ops.effects import effect
 from recgpt_ops.errors import UsageError
 from recgpt_ops.ids import BUCKET_COUNT
 
@@ -217,6 +218,7 @@ class SegmentWriter:
     def __init__(self, directory: Path, attempt: int) -> None:
         """Nothing is made on disk yet."""
         self.directory, self.attempt = directory, attempt
+        self.subject = "/".join(directory.parts[-3:-1])  # method and stage
         self.pending: list[bytes] = []
         self.file: int | None = None
 
@@ -231,11 +233,13 @@ class SegmentWriter:
         data = b"".join(self.pending)
         try:
             if self.file is None:
-                self.file = self.create()
-            written = 0
-            while written < len(data):
-                written += os.write(self.file, data[written:])
-            os.fsync(self.file)
+                with effect("ledger.create", self.subject):
+                    self.file = self.create()
+            with effect("ledger.append", self.subject):
+                written = 0
+                while written < len(data):
+                    written += os.write(self.file, data[written:])
+                os.fsync(self.file)
         except OSError as error:
             raise UsageError(
                 f"ledger {self.directory}: could not write {len(data)} bytes ({error.strerror}); make room, then run again"

@@ -20,6 +20,7 @@ from recgpt_ops.delta.records import append_records
 from recgpt_ops.delta.schemas import arrow_schema
 from recgpt_ops.delta.staging import stage_directory
 from recgpt_ops.delta.warehouse import Warehouse
+from recgpt_ops.effects import effect
 from recgpt_ops.errors import NightError
 from recgpt_ops.ledger.account import Prices, TokenAccount
 from recgpt_ops.ledger.recorder import CallRecorder
@@ -156,14 +157,17 @@ def open_recorder(
 def make_stage(warehouse: Warehouse, publish_id: str, tables: Sequence[str]) -> dict[str, Path]:
     """One new folder per table, in which all shards of a job stage their files."""
     directories = {table: stage_directory(warehouse, table, publish_id) for table in tables}
-    for directory in directories.values():
-        directory.mkdir(parents=True)
+    for table, directory in directories.items():
+        with effect("stage.folder", table):
+            directory.mkdir(parents=True)
     return directories
 
 
 def stage_rows(directory: Path, table: str, rows: Sequence[Mapping[str, Any]], *, file: str) -> None:
     """Stages the rows of one table as one file; a shard that runs again writes the same file."""
-    pq.write_table(pa.Table.from_pylist(list(rows), schema=arrow_schema(load_contract(table))), directory / f"{file}.parquet")
+    made = pa.Table.from_pylist(list(rows), schema=arrow_schema(load_contract(table)))
+    with effect("stage.write", table):
+        pq.write_table(made, directory / f"{file}.parquet")
 
 
 def run_recorded(work: Coroutine[Any, Any, T], calls: CallRecorder, *, tell: Callable[[], None]) -> T:

@@ -17,6 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
+from recgpt_ops.effects import effect
+
 Vectors = npt.NDArray[np.float32]
 KEY_BYTES = 32
 
@@ -63,8 +65,10 @@ class VectorCache:
         rows["key"] = [text_key(text) for text in texts]
         rows["vector"] = vectors
         data = rows.tobytes()
-        self.directory.mkdir(parents=True, exist_ok=True)
         path = self.directory / f"{xxhash.xxh3_128_hexdigest(data)}.vec"
         fresh = path.with_suffix(f".{os.getpid()}.new")
-        fresh.write_bytes(data)
-        fresh.rename(path)
+        with effect("vectors.write", self.directory.name):
+            self.directory.mkdir(parents=True, exist_ok=True)
+            fresh.write_bytes(data)
+        with effect("vectors.rename", self.directory.name):
+            fresh.rename(path)
