@@ -84,8 +84,11 @@ def forecast_night(
 def done_night(found: Standing, methods: Sequence[str]) -> list[StageForecast]:
     """The forecast of a night of which nothing is missing: every stage is reused as it is."""
     users = sum(found.present[method] for method in methods)
-    counted = {stage: (None, None, None) if stage in ROWLESS else (0, users, 0) for stage in STAGES}
-    return [StageForecast(stage, *rows, "done", 0, 0, 0, 0, 0.0, None, None, "nothing runs") for stage, rows in counted.items()]
+    told = []
+    for stage in STAGES:
+        compute, reuse, carry = (None, None, None) if stage in ROWLESS else (0, users, 0)
+        told.append(StageForecast(stage, compute, reuse, carry, "done", 0, 0, 0, 0, 0.0, None, None, "nothing runs"))
+    return told
 
 
 def plain_stage(stage: str, pace: Pace, *, users: Sequence[PlannedUser] | None, carried: int) -> StageForecast:
