@@ -9,9 +9,8 @@ A user who failed and whom an older visible night shows is carried instead: made
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import date, timedelta
 from typing import Any
 
@@ -19,7 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recgpt_ops.contexts.reasons import RETRY
-from recgpt_ops.delta.generations import certificates, publish_arrow
+from recgpt_ops.delta.certificates import certificates, contents_digest, generation_digest
+from recgpt_ops.delta.generations import publish_arrow
 from recgpt_ops.delta.pointer import move_pointer, visible_publications
 from recgpt_ops.delta.reading import read_generation, read_rows
 from recgpt_ops.errors import NightError
@@ -121,7 +121,7 @@ def write_failed(run: NightRun, audience: pa.Table, failed: Mapping[str, set[str
         publish_id=second,
         scopes=[run.ds],
         fence=run.attempt,
-        input_digest=certificates_digest(run, [run.publish_id]),
+        input_digest=contents_digest(certificates(run.warehouse, publish_id=run.publish_id)),
         quarantined_count=sum(map(len, failed.values())),
     )
     return second
@@ -139,6 +139,7 @@ def settled_row(row: Row, failed: set[str], carried: Mapping[str, Row]) -> dict[
 
 def point_at(run: NightRun, method: str, publish_id: str, version: InputVersion) -> None:
     """Moves one method's pointer; a newer attempt that has published already is a reason to fail, not to overwrite."""
+    shown = [one for part in sorted({run.publish_id, publish_id}) for one in certificates(run.warehouse, publish_id=part)]
     outcome = move_pointer(
         run.warehouse,
         ds=run.ds,
@@ -147,7 +148,7 @@ def point_at(run: NightRun, method: str, publish_id: str, version: InputVersion)
         fence=run.attempt,
         publish_id=publish_id,
         input_digest=version.digest,
-        certificate_sha256=certificates_digest(run, sorted({run.publish_id, publish_id})),
+        certificate_sha256=generation_digest(shown),
         why=run.why,
         published_by=run.run_id,
     )
@@ -156,12 +157,3 @@ def point_at(run: NightRun, method: str, publish_id: str, version: InputVersion)
             f"publish_night, ds={run.ds}, method={method}: attempt {run.attempt} comes after a newer one, which readers go on seeing; "
             f"nothing to mend, `recgpt status --ds {run.ds}` shows both"
         )
-
-
-def certificates_digest(run: NightRun, publish_ids: Sequence[str]) -> str:
-    """One digest of everything that was checked when these generations landed: the tables, their keys and their rows."""
-    digest = hashlib.sha256()
-    found = [certificate for publish_id in publish_ids for certificate in certificates(run.warehouse, publish_id=publish_id)]
-    for certificate in sorted(found, key=lambda one: (one.table_name, one.partition, one.publish_id)):
-        digest.update(row_id((certificate.table_name, certificate.partition, certificate.key_digest, certificate.row_digest)).encode())
-    return digest.hexdigest()

@@ -1,20 +1,33 @@
-"""Certificates: what each generation consisted of when it was committed."""
+"""Certificates: what each generation consisted of when it was committed, and what it was made from.
+
+out     rows, their keys and their content as digests, files; the quarantine rows of its stage; model calls
+in      the certificates of the same generation that its stage read: their rows and keys; for an import the rows that came
+itself  a digest of all these, which the pointer's row holds in turn
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import reduce
 from importlib.metadata import version
+from pathlib import Path
 
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
-from recgpt_ops.delta.reading import read_rows
+from recgpt_ops.delta.digests import DigestPass, Sums
+from recgpt_ops.delta.reading import read_arrow, read_rows
 from recgpt_ops.delta.records import append_records
+from recgpt_ops.delta.schemas import TIMESTAMP
 from recgpt_ops.delta.warehouse import Warehouse
 from recgpt_ops.errors import InputsChangedError
 from recgpt_ops.ids import row_id
+from recgpt_ops.tables import Contract, load_contract
 
 
 @dataclass(frozen=True)
@@ -36,6 +49,11 @@ class Certificate:
     fence: int | None
     code_version: str
     made_at: datetime
+    input_row_count: int | None = None
+    input_key_digest: str | None = None
+    volatile_digest: str | None = None
+    quarantine_digest: str | None = None
+    certificate_sha256: str | None = None
     warnings: tuple[str, ...] = ()
 
     @property
@@ -45,6 +63,7 @@ class Certificate:
 
 
 COLUMNS = tuple(field.name for field in fields(Certificate) if field.name != "warnings")
+MADE_WITH = tuple(name for name in COLUMNS if name != "certificate_sha256")
 
 
 def code_version() -> str:
@@ -83,8 +102,8 @@ def find_certificates(
 
 
 def record_certificates(warehouse: Warehouse, made: Sequence[Certificate]) -> list[Certificate]:
-    """Writes them with the time of writing; those already there are left alone."""
-    stamped = [replace(certificate, made_at=datetime.now(UTC)) for certificate in made]
+    """Writes them, complete and with the time of writing; those already there are left alone."""
+    stamped = [complete(warehouse, replace(certificate, made_at=datetime.now(UTC))) for certificate in made]
     append_records(
         warehouse,
         "certificates",
@@ -94,3 +113,95 @@ def record_certificates(warehouse: Warehouse, made: Sequence[Certificate]) -> li
         ],
     )
     return stamped
+
+
+def complete(warehouse: Warehouse, certificate: Certificate) -> Certificate:
+    """The certificate with what it was made from, what went into quarantine, and the digest of all of it."""
+    rows_in, keys_in = certificate.input_row_count, certificate.input_key_digest
+    if sources := input_certificates(certificate, certificates(warehouse, publish_id=certificate.publish_id)):
+        rows_in, keys_in = sum(source.row_count for source in sources), keys_digest(sources)
+    kept = replace(
+        certificate, input_row_count=rows_in, input_key_digest=keys_in, quarantine_digest=quarantine_digest(warehouse, certificate)
+    )
+    return replace(kept, certificate_sha256=certificate_sha256(kept))
+
+
+def input_certificates(certificate: Certificate, generation: Iterable[Certificate]) -> list[Certificate]:
+    """The certificates that a night table's stage read, of those of its generation; [] for a feed or a state table.
+
+    A table of the same job is none of them, nor is one that was certified later.
+    """
+    contract = load_contract(certificate.table_name)
+    if contract.kind != "night":
+        return []
+    sources = []
+    for source in generation:
+        table = load_contract(source.table_name)
+        is_read = table.kind == "night" and contract.name in table.readers and table.producer != contract.producer
+        if is_read and (source.publish_id, source.partition) == (certificate.publish_id, certificate.partition):
+            sources.append(source)
+    return [source for source in sources if source.made_at <= certificate.made_at]
+
+
+def keys_digest(sources: Iterable[Certificate]) -> str:
+    """One digest of the keys of several generations."""
+    return row_id(row_id((one.table_name, one.partition, one.key_digest)) for one in sorted(sources, key=lambda one: one.table_name))
+
+
+def quarantine_digest(warehouse: Warehouse, certificate: Certificate) -> str | None:
+    """Digest of the rows in quarantine that belong to a certificate and were there when it was made; None for a state table."""
+    where = quarantine_of(certificate)
+    return None if where is None else quarantined_digest(read_arrow(warehouse, "quarantine", where=where))
+
+
+def quarantine_of(certificate: Certificate) -> pc.Expression | None:
+    """Which rows these are: those of its import, or of its stage, day and attempt; a fault that an earlier import met is that import's."""
+    contract = load_contract(certificate.table_name)
+    if contract.kind == "state":
+        return None
+    where = pads.field("quarantined_at") <= pa.scalar(certificate.made_at, TIMESTAMP)
+    if contract.kind == "feed":
+        return where & (pads.field("table_name") == contract.name) & (pads.field("import_id") == certificate.publish_id)
+    where &= (pads.field("ds") == certificate.partition) & (pads.field("attempt") == certificate.fence)
+    return where & pads.field("stage").isin([contract.name, stage_of(contract)])
+
+
+def quarantined_digest(rows: pa.Table, *, connection: duckdb.DuckDBPyConnection | None = None) -> str:
+    """One digest of some rows in quarantine, volatile columns included; `connection` as in `DigestPass`."""
+    digests = DigestPass(load_contract("quarantine"), None, connection=connection)
+    digests.add(rows)
+    sums = digests.sums.get("", Sums())
+    return row_id((sums.row_digest, sums.volatile_digest))
+
+
+def stage_of(contract: Contract) -> str:
+    """The stage that makes a table: the name of its job."""
+    return Path(contract.producer).stem
+
+
+def certificate_sha256(certificate: Certificate) -> str:
+    """Digest of one certificate, over all its columns but this one."""
+    return row_id(getattr(certificate, name) for name in MADE_WITH)
+
+
+def contents_digest(found: Iterable[Certificate]) -> str:
+    """One digest of what some generations hold: their tables, keys and rows. Equal runs have equal ones."""
+    return joint_digest((one, (one.key_digest, one.row_digest)) for one in found)
+
+
+def generation_digest(found: Iterable[Certificate]) -> str:
+    """What a row of `publications` holds of the certificates of what it shows: each of them whole, the time it was made included.
+
+    Those from before a certificate had a digest of its own are told by what they say of their rows.
+    """
+    return joint_digest(
+        (one, (one.key_digest, one.row_digest) if one.certificate_sha256 is None else (one.certificate_sha256,)) for one in found
+    )
+
+
+def joint_digest(told: Iterable[tuple[Certificate, tuple[str, ...]]]) -> str:
+    """One digest over certificates, in whatever order they come, each with what counts of it."""
+    digest = hashlib.sha256()
+    for one, content in sorted(told, key=lambda pair: (pair[0].table_name, pair[0].partition, pair[0].publish_id)):
+        digest.update(row_id((one.table_name, one.partition, *content)).encode())
+    return digest.hexdigest()

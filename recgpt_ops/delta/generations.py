@@ -25,7 +25,7 @@ from deltalake import DeltaTable
 from recgpt_ops.delta.certificates import Certificate, certificates, code_version, find_certificates, record_certificates
 from recgpt_ops.delta.check_columns import CheckColumns, contract_checks
 from recgpt_ops.delta.commits import commit_parts, landed_scopes
-from recgpt_ops.delta.digests import DigestPass, Sums
+from recgpt_ops.delta.digests import DigestPass, Sums, volatile_columns
 from recgpt_ops.delta.faults import told_plainly
 from recgpt_ops.delta.other_writers import ROW_DIGEST, Append, commit_by, hold_to_commit, whole_file
 from recgpt_ops.delta.quarantine import QuarantineRow, quarantine_rows
@@ -57,6 +57,7 @@ class Generation:
     quarantined_count: int = 0
     calls_made: int = 0
     calls_reused: int = 0
+    input_row_count: int | None = None
 
     @property
     def scope_column(self) -> str:
@@ -65,7 +66,10 @@ class Generation:
 
 
 class Terms(TypedDict):
-    """What a job says of the generation it publishes: the fields of `Generation`. `fence` is the night's attempt, None for a feed."""
+    """What a job says of the generation it publishes: the fields of `Generation`. `fence` is the night's attempt, None for a feed.
+
+    `input_row_count` is for an import: the rows that its files hold. What a night's stage read is known from its certificates.
+    """
 
     publish_id: str
     scopes: Sequence[str]
@@ -75,6 +79,7 @@ class Terms(TypedDict):
     quarantined_count: NotRequired[int]
     calls_made: NotRequired[int]
     calls_reused: NotRequired[int]
+    input_row_count: NotRequired[int]
 
 
 Landing = tuple[dict[str, Sums] | None, tuple[str, ...]]  # sums of what landed, None when they must be read; warnings of the checks
@@ -306,5 +311,7 @@ def make_certificate(generation: Generation, scope: str, sums: Sums, *, file_cou
         fence=generation.fence,
         code_version=code_version(),
         made_at=datetime.now(UTC),
+        input_row_count=generation.input_row_count,
+        volatile_digest=sums.volatile_digest if volatile_columns(generation.contract) else None,
         warnings=warnings,
     )

@@ -96,6 +96,7 @@ def move_pointer(
             return outcome
         previous = newest_row(delta, row)
         complete = {**row, "previous_sha256": None if previous is None else publication_sha256(previous)}
+        complete["row_sha256"] = publication_sha256(complete)
         table = pa.Table.from_pylist([complete], schema=arrow_schema(contract))
         properties = CommitProperties(app_transactions=[Transaction(app, fence)], custom_metadata={"recgpt.publish_id": publish_id})
         try:
@@ -130,8 +131,8 @@ def newest_row(delta: DeltaTable, row: Mapping[str, object]) -> dict[str, object
 
 
 def publication_sha256(row: Mapping[str, object]) -> str:
-    """Digest of one row of `publications`, over all its columns in contract order; the next row holds it."""
-    return row_id(row[name] for name in load_contract("publications").column_names)
+    """Digest of one row of `publications`, over all its columns but `row_sha256`, which holds it; the next row holds it too."""
+    return row_id(row[name] for name in load_contract("publications").column_names if name != "row_sha256")
 
 
 def visible_publications(warehouse: Warehouse) -> dict[tuple[str, str, str], dict[str, object]]:

@@ -13,16 +13,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from deltalake import DeltaTable
+import pyarrow as pa
+from deltalake import DeltaTable, Schema
+from deltalake.exceptions import CommitFailedError
 
 from recgpt_ops.delta.faults import told_plainly
 from recgpt_ops.delta.schemas import arrow_schema
 from recgpt_ops.effects import effect
-from recgpt_ops.errors import UsageError
+from recgpt_ops.errors import NightError, UsageError
 from recgpt_ops.tables import load_contract
 
 ZONE, LOCALE = "recgpt.business_time_zone", "recgpt.default_locale"
 FEEDS = ("behavior_events", "items", "user_profiles")
+MAX_TRIES = 20
 
 # Everything that some reader cannot do is off. No statistics of columns: an erased id must not stay in the log.
 PROPERTIES: dict[str, str | None] = {
@@ -122,6 +125,7 @@ def create_table(warehouse: Warehouse, table: str) -> None:
 def create_with(warehouse: Warehouse, table: str, properties: dict[str, str]) -> None:
     """`create_table` with further properties; `mode="ignore"` lets two jobs create it at the same time."""
     if warehouse.exists(table):
+        add_new_columns(warehouse, table)
         return
     contract = load_contract(table)
     with told_plainly(table, root=warehouse.root), effect("table.create", table):
@@ -135,3 +139,20 @@ def create_with(warehouse: Warehouse, table: str, properties: dict[str, str]) ->
             configuration={**PROPERTIES, **properties},
             raise_if_key_not_exists=False,  # recgpt.* is not Delta's
         )
+
+
+def add_new_columns(warehouse: Warehouse, table: str) -> None:
+    """Gives a table that an older version of this project made the nullable columns that its contract has got since."""
+    contract = load_contract(table)
+    for _ in range(MAX_TRIES):
+        delta = warehouse.open(table)
+        present = {field.name for field in delta.schema().fields}
+        missing = [field for field in arrow_schema(contract) if field.name not in present and contract.column(field.name).nullable]
+        if not missing:
+            return
+        try:
+            with told_plainly(table, root=warehouse.root), effect("table.create", table):
+                delta.alter.add_columns(list(Schema.from_arrow(pa.schema(missing)).fields))
+        except CommitFailedError:
+            continue  # somebody committed in between, perhaps these very columns
+    raise NightError(f"{table}: other jobs kept committing for {MAX_TRIES} tries while columns were added; run it again")

@@ -375,6 +375,7 @@ def publish(warehouse: Warehouse, judged: Judged, *, say: Say) -> TableReport:
         fence=None,
         input_digest=plan.input_digest,
         quarantined_count=report.quarantined_count,
+        input_row_count=report.counts_in,
     )
     return replace(report, warnings=tuple(warning for certificate in made for warning in certificate.warnings))
 

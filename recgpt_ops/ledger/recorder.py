@@ -11,7 +11,9 @@ engine, a prompt that is too long) leaves no record.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import hashlib
+import json
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -94,7 +96,7 @@ class CallRecorder:
         recorded = self.index.get(id_)
         if recorded is not None and not (self.ask_again and is_refused_before(recorded["row"], self.attempt)):
             self.account.calls_reused += 1
-            self.keep_row(recorded["row"])
+            self.keep_row(with_digest(recorded))
             return parsed(parse, read_answer(recorded)), id_
         if id_ in self.made:
             answer = await asyncio.shield(self.made[id_])
@@ -150,6 +152,7 @@ class CallRecorder:
             "price": None if self.prices is None else self.prices.of(answer.prompt_tokens, answer.completion_tokens),
             "currency": None if self.prices is None else self.prices.currency,
             "called_at": datetime.now(UTC).isoformat(),
+            "answer_digest": answer_digest(answer.text, answer.logprobs),
         }
         account = self.account
         account.calls_made += 1
@@ -230,6 +233,18 @@ def parsed(parse: Callable[[Answer], T], answer: Answer) -> T:
         return parse(answer)
     except RowError as error:
         raise RefusedAnswer(error) from error
+
+
+def answer_digest(text: str, logprobs: Sequence[float] | None) -> str:
+    """sha256 hex of what was answered, so that `llm_calls` knows it without holding it."""
+    stored = text.encode("utf-8", "replace").decode()  # as `pack` writes it
+    told = None if logprobs is None else list(logprobs)
+    return hashlib.sha256(json.dumps([stored, told], separators=(",", ":")).encode()).hexdigest()
+
+
+def with_digest(payload: dict[str, Any]) -> dict[str, Any]:
+    """The row of a recorded payload. Records from before rows had a digest of the answer get it here."""
+    return {**payload["row"], "answer_digest": answer_digest(payload["text"], payload["logprobs"])}
 
 
 def read_answer(payload: dict[str, Any]) -> Answer:

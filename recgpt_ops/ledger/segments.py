@@ -12,6 +12,7 @@ is one small index entry per record of the shard; payloads are read when asked f
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import re
 import struct
@@ -30,6 +31,8 @@ MAGIC = b"\xabRG1"
 HEADER = struct.Struct("<4sIH32sQ")
 SHARED = "shared"
 SHARED_BUCKET = 0xFFFF  # of a call that belongs to no user
+
+Bytes = bytes | mmap.mmap  # a segment in memory, or one that is read where it lies
 
 
 class Place(NamedTuple):
@@ -98,7 +101,7 @@ def checksum(call_id: bytes, bucket: int, body: bytes) -> int:
     return digest.intdigest()
 
 
-def scan(data: bytes, faults: list[str], *, where: str) -> Iterator[Record]:
+def scan(data: Bytes, faults: list[str], *, where: str) -> Iterator[Record]:
     """The sound records of a segment's bytes, in order. What is not sound is told in `faults` with its place."""
     at = 0
     while at < len(data):
@@ -115,7 +118,7 @@ def scan(data: bytes, faults: list[str], *, where: str) -> Iterator[Record]:
         at = following
 
 
-def record_at(data: bytes, at: int) -> Record | None:
+def record_at(data: Bytes, at: int) -> Record | None:
     """The record that starts at a byte, or None when there is no sound one."""
     if len(data) - at < HEADER.size:
         return None
@@ -127,7 +130,7 @@ def record_at(data: bytes, at: int) -> Record | None:
     return Record(call_id, bucket, start, body) if checksum(call_id, bucket, body) == expected else None
 
 
-def next_sound(data: bytes, at: int) -> int | None:
+def next_sound(data: Bytes, at: int) -> int | None:
     """Where the next sound record starts, or None."""
     while (at := data.find(MAGIC, at)) >= 0:
         if record_at(data, at) is not None:

@@ -24,7 +24,7 @@ def call(call_id: str, **changes: object) -> dict[str, object]:
         "call_id": call_id, "attempt": 1, "ds": "2017-10-30", "scenario": "default", "method": "v2", "stage": "intents", "role": "planner",
         "user_id": "u1", "try_index": 0, "fingerprint": "f", "prompt_id": "p", "model": "m", "model_hash": "h", "form": "text",
         "adaptor": None, "prompt_tokens": 10, "cached_tokens": None, "computed_tokens": None, "completion_tokens": 1, "seconds": 0.5,
-        "finish_reason": "stop", "status": "ok", "price": None, "currency": None, "called_at": TIME, **changes,
+        "finish_reason": "stop", "status": "ok", "price": None, "currency": None, "called_at": TIME, "answer_digest": None, **changes,
     }  # fmt: skip
 
 

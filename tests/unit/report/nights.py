@@ -303,6 +303,7 @@ def call_row(ds: str, method: str, place: int) -> dict[str, Any]:
         "user_id": None, "try_index": 0, "fingerprint": "f", "prompt_id": "p", "model": "m", "model_hash": "h", "form": "text",
         "adaptor": None, "prompt_tokens": 2000, "cached_tokens": cached, "computed_tokens": 2000 - cached, "completion_tokens": 12,
         "seconds": 1.0, "finish_reason": "stop", "status": "ok", "price": None, "currency": None, "called_at": MIDNIGHT,
+        "answer_digest": None,
     }  # fmt: skip
 
 
