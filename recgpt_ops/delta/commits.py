@@ -89,7 +89,7 @@ def add_files(delta: DeltaTable, contract: Contract, parts: Sequence[PartFile], 
     actions: list[AddAction | RemoveAction] = [
         AddAction(part.path, part.size_bytes, dict(part.partition), now, True, json.dumps({"numRecords": part.row_count})) for part in parts
     ]
-    with commit_lock(Path(delta.table_uri.removeprefix("file://"))), effect("table.commit", contract.name):
+    with effect("table.commit", contract.name), commit_lock(Path(delta.table_uri.removeprefix("file://"))):
         delta.create_write_transaction(
             actions,
             mode="append",

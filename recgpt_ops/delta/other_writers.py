@@ -24,6 +24,7 @@ from recgpt_ops.delta.reading import DataFile
 from recgpt_ops.delta.schemas import arrow_schema, require_columns
 from recgpt_ops.delta.staging import MIB, PARTITION_VALUE
 from recgpt_ops.delta.warehouse import Warehouse
+from recgpt_ops.effects import effect
 from recgpt_ops.errors import ContractError, NightError, RecgptError
 from recgpt_ops.tables import Contract
 
@@ -64,7 +65,7 @@ def commit_by(
     if not all(map(PARTITION_VALUE.fullmatch, (*scopes, publish_id))):
         raise ContractError(f"{contract.table_id}: {scopes[0]!r} and {publish_id!r} name a partition and must be plain words")
     root = Path(warehouse.path(contract.name))
-    with commit_lock(root):
+    with effect("table.commit", contract.name), commit_lock(root):
         if landed_scopes(warehouse.open(contract.name), scopes, publish_id):
             return
         try:
