@@ -1,4 +1,4 @@
-"""The one way by which something durable happens below the warehouse and the ledger: a declared point around the call that does it.
+"""The declared point around each call by which a night's job makes something durable: tables, staged files, ledger, progress, vectors.
 
     with effect("table.commit", "intent_tags"):
         delta.create_write_transaction(...)
