@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -13,9 +13,26 @@ from recgpt_ops.errors import InputsChangedError, UsageError
 from recgpt_ops.recipes import load_recipe
 
 if TYPE_CHECKING:
-    from recgpt_ops.nights import Standing
+    from recgpt_ops.delta.warehouse import Warehouse
+    from recgpt_ops.nights import Asked, Standing
+    from recgpt_ops.settings import Settings
 
 EXAMPLE = "Example: recgpt night --ds 2017-10-30 --users 8"
+UserOption = Annotated[list[str] | None, typer.Option("--user", metavar="ID", help="A user by id; may be given again.")]
+MethodOption = Annotated[
+    list[str] | None, typer.Option("--method", metavar="NAME", help="One recipe of infra/methods; may be given again.  [default: all]")
+]
+
+
+class NightQuestion(NamedTuple):
+    """What the options of a night ask for, checked, and how the warehouse stands to it."""
+
+    ds: str
+    methods: list[str] | tuple[str, ...]
+    settings: Settings
+    warehouse: Warehouse
+    asked: Asked
+    found: Standing
 
 
 def night(
@@ -23,13 +40,11 @@ def night(
     users: Annotated[
         int | None, typer.Option("--users", min=1, metavar="N", help="The N users with the smallest sha256(user_id) that have a profile.")
     ] = None,
-    user: Annotated[list[str] | None, typer.Option("--user", metavar="ID", help="A user by id; may be given again.")] = None,
+    user: UserOption = None,
     users_file: Annotated[
         Path | None, typer.Option("--users-file", metavar="FILE", help="Users by id, one a line, as `recgpt evaluate users` prints them.")
     ] = None,
-    method: Annotated[
-        list[str] | None, typer.Option("--method", metavar="NAME", help="One recipe of infra/methods; may be given again.  [default: all]")
-    ] = None,
+    method: MethodOption = None,
     rebuild: Annotated[
         bool, typer.Option("--rebuild", help="Compute the night again, from recorded answers where they fit, beside the old one.")
     ] = False,
@@ -40,20 +55,11 @@ def night(
 
     Without --users, --user and --users-file the audience policy decides who is computed.
     """
-    settings = settings_for(warehouse)
-    methods = method or settings.night.methods
-    for name in methods:
-        load_recipe(name, engine=settings.engine)
-    checked = checked_ds(ds)
-    opened = existing_warehouse(settings)
+    checked, methods, settings, opened, asked, found = night_question(ds, users, user, users_file, method, warehouse)
     from recgpt_ops.commands.night_run import NightOrder, run_night
     from recgpt_ops.commands.night_summary import write_summary
-    from recgpt_ops.nights import Asked, check_ds, standing
     from recgpt_ops.planning.budget import budget_text, night_budget
 
-    check_ds(opened, checked)
-    asked = Asked(users, (*(user or ()), *read_user_ids(users_file)))
-    found = standing(opened, settings, ds=checked, scenario=settings.night.scenario, methods=methods, asked=asked)
     if found.is_done and not rebuild:
         sys.stdout.write(done_text(checked, found, as_option(warehouse)))
         return
@@ -67,6 +73,24 @@ def night(
     sys.stderr.write(budget_text(budget, count) + "\n")
     result = run_night(opened, settings, order)
     write_summary(opened, result, checked, budget=budget, form=form, option=as_option(warehouse))
+
+
+def night_question(
+    ds: str, users: int | None, user: list[str] | None, users_file: Path | None, method: list[str] | None, warehouse: str | None
+) -> NightQuestion:
+    """The options of `recgpt night` and `recgpt plan`, checked in the order of what they cost; nothing is started."""
+    settings = settings_for(warehouse)
+    methods = method or settings.night.methods
+    for name in methods:
+        load_recipe(name, engine=settings.engine)
+    checked = checked_ds(ds)
+    opened = existing_warehouse(settings)
+    from recgpt_ops.nights import Asked, check_ds, standing
+
+    check_ds(opened, checked)
+    asked = Asked(users, (*(user or ()), *read_user_ids(users_file)))
+    found = standing(opened, settings, ds=checked, scenario=settings.night.scenario, methods=methods, asked=asked)
+    return NightQuestion(checked, methods, settings, opened, asked, found)
 
 
 def read_user_ids(path: Path | None) -> list[str]:

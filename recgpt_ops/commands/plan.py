@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from recgpt_ops.commands.night import read_user_ids
-from recgpt_ops.commands.options import FormatOption, WarehouseOption, as_option, checked_ds, existing_warehouse, settings_for
+from recgpt_ops.commands.night import MethodOption, UserOption, night_question
+from recgpt_ops.commands.options import FormatOption, WarehouseOption, as_option
 from recgpt_ops.commands.output import plain, render_rows
 from recgpt_ops.errors import UsageError
-from recgpt_ops.recipes import load_recipe
 
 if TYPE_CHECKING:
     from recgpt_ops.delta.warehouse import Warehouse
@@ -30,11 +29,9 @@ PLAN_ID = "plan"  # stands where a generation's publish_id would; nothing is wri
 def plan(
     ds: Annotated[str, typer.Option("--ds", metavar="DATE", help="Business date, YYYY-MM-DD.")],
     users: Annotated[int | None, typer.Option("--users", min=1, metavar="N", help="As `recgpt night` takes it.")] = None,
-    user: Annotated[list[str] | None, typer.Option("--user", metavar="ID", help="A user by id; may be given again.")] = None,
+    user: UserOption = None,
     users_file: Annotated[Path | None, typer.Option("--users-file", metavar="FILE", help="Users by id, one a line.")] = None,
-    method: Annotated[
-        list[str] | None, typer.Option("--method", metavar="NAME", help="One recipe of infra/methods; may be given again.  [default: all]")
-    ] = None,
+    method: MethodOption = None,
     rebuild: Annotated[
         bool, typer.Option("--rebuild", help="As if the night were computed again, from recorded answers where they fit.")
     ] = False,
@@ -45,18 +42,9 @@ def plan(
 
     Also calls, tokens and seconds, and money where prices are set. Nothing is computed and nothing is written.
     """
-    settings = settings_for(warehouse)
-    methods = method or settings.night.methods
-    for name in methods:
-        load_recipe(name, engine=settings.engine)
-    checked = checked_ds(ds)
-    opened = existing_warehouse(settings)
-    from recgpt_ops.nights import Asked, check_ds, standing
+    checked, methods, settings, opened, asked, found = night_question(ds, users, user, users_file, method, warehouse)
     from recgpt_ops.planning.forecast import StageForecast, as_detail, done_night, total_of
 
-    check_ds(opened, checked)
-    asked = Asked(users, (*(user or ()), *read_user_ids(users_file)))
-    found = standing(opened, settings, ds=checked, scenario=settings.night.scenario, methods=methods, asked=asked)
     is_done = found.is_done and not rebuild
     forecast = done_night(found, methods) if is_done else make_forecast(opened, settings, checked, methods, asked, found, rebuild=rebuild)
     if form == "json":

@@ -64,6 +64,11 @@ class Generation:
         """The column whose values are the scopes."""
         return SCOPE_COLUMNS[self.contract.kind]
 
+    @property
+    def where(self) -> str:
+        """Table and first scopes, as errors name them."""
+        return f"{self.contract.table_id}, {', '.join(self.scopes[:3])}"
+
 
 class Terms(TypedDict):
     """What a job says of the generation it publishes: the fields of `Generation`. `fence` is the night's attempt, None for a feed.
@@ -136,8 +141,7 @@ def land(warehouse: Warehouse, generation: Generation, batches: Iterable[pa.Tabl
     """Stages, checks and commits; the sums of what landed, or None when another attempt's files did, and the warnings."""
     contract = generation.contract
     root = Path(warehouse.path(contract.name))
-    where = f"{contract.table_id}, {', '.join(generation.scopes[:3])}"
-    with told_plainly(where, root=str(root)):
+    with told_plainly(generation.where, root=str(root)):
         parts = write_parts(contract, batches, root, publish_id=generation.publish_id)
     landed = False
     try:
@@ -162,13 +166,14 @@ def land(warehouse: Warehouse, generation: Generation, batches: Iterable[pa.Tabl
 def land_by(append: Append, warehouse: Warehouse, generation: Generation, staged: Sequence[Path]) -> Landing:
     """Checks what a job staged and has Spark's own writer commit its rows. Their sums are read back, because the bytes are Spark's."""
     contract = generation.contract
-    where = f"{contract.table_id}, {', '.join(generation.scopes[:3])}"
-    with told_plainly(where):
+    with told_plainly(generation.where):
         files = [whole_file(contract, path) for path in staged]
         sums, violations = check_files(generation, files)
         strangers = files_dataset(contract, files).count_rows(filter=pads.field("publish_id") != generation.publish_id)
     if strangers:
-        raise NightError(f"{where}: {strangers} staged rows are of another generation than {generation.publish_id}; run the stage again")
+        raise NightError(
+            f"{generation.where}: {strangers} staged rows are of another generation than {generation.publish_id}; run the stage again"
+        )
     refuse_violations(warehouse, generation, violations)
     scope = generation.scopes[0]
     checked = {"recgpt.scope": scope, ROW_DIGEST: sums.get(scope, Sums()).row_digest}
