@@ -18,7 +18,7 @@ import ray
 
 from recgpt_ops.delta.generations import publish_files
 from recgpt_ops.ledger import has_answers
-from recgpt_ops.ledger.summaries import ShardSummary, check_failures, is_degraded, ledger_root
+from recgpt_ops.ledger.summaries import ShardSummary, check_failures, ledger_root, stage_outcome
 from recgpt_ops.llm.ray_session import ray_session
 from recgpt_ops.llm.requests import Engine
 from recgpt_ops.runs import NightRun, StageCounts, report_progress
@@ -115,8 +115,7 @@ def publish_shards(
     counts.detail = summary.as_dict() | counts.detail
     limits = run.settings.quarantine
     check_failures(summary, stage=run.stage, what=what, ds=run.ds, max_ratio=limits.stage_max_ratio)
-    degraded = is_degraded(summary.failed, summary.inputs, degraded_ratio=limits.stage_degraded_ratio)
-    counts.detail |= {"outcome": "degraded" if degraded else "ok", "inputs_failed": summary.failed, "inputs": summary.inputs}
+    counts.detail |= stage_outcome(summary.failed, summary.inputs, degraded_ratio=limits.stage_degraded_ratio)
     for table, directory in stage.items():
         publish_files(
             run.warehouse,

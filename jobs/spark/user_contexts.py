@@ -19,7 +19,7 @@ from recgpt_ops.delta.generations import publish_files, stage_directory
 from recgpt_ops.delta.quarantine import QuarantineRow, quarantine_rows
 from recgpt_ops.delta.reading import read_generation
 from recgpt_ops.errors import ContractError
-from recgpt_ops.ledger.summaries import is_degraded
+from recgpt_ops.ledger.summaries import stage_outcome
 from recgpt_ops.llm.engine import tokenizer_directory
 from recgpt_ops.recipes import load_recipe
 from recgpt_ops.runs import NightRun, StageCounts, run_stage
@@ -69,9 +69,9 @@ def work(run: NightRun, counts: StageCounts) -> None:
         run.warehouse, TABLE, stage, publish_id=run.publish_id, scopes=[run.ds], fence=run.attempt, input_digest=counts.input_digest,
         quarantined_count=len(staged.failed), append=own_append(run.settings.spark, session),
     )  # fmt: skip
-    degraded = is_degraded(len(staged.failed), staged.row_count, degraded_ratio=run.settings.quarantine.stage_degraded_ratio)
-    counts.detail = {
-        "outcome": "degraded" if degraded else "ok", "inputs_failed": len(staged.failed), "inputs": staged.row_count,
+    counts.detail = stage_outcome(
+        len(staged.failed), staged.row_count, degraded_ratio=run.settings.quarantine.stage_degraded_ratio
+    ) | {
         "context_tokens": staged.context_tokens, "plain_tokens": staged.plain_tokens, "cut_lines": staged.cut_line_count,
     }  # fmt: skip
 

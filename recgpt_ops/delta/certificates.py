@@ -103,7 +103,8 @@ def find_certificates(
 
 def record_certificates(warehouse: Warehouse, made: Sequence[Certificate]) -> list[Certificate]:
     """Writes them, complete and with the time of writing; those already there are left alone."""
-    stamped = [complete(warehouse, replace(certificate, made_at=datetime.now(UTC))) for certificate in made]
+    beside = [one for publish_id in sorted({one.publish_id for one in made}) for one in certificates(warehouse, publish_id=publish_id)]
+    stamped = [complete(warehouse, replace(certificate, made_at=datetime.now(UTC)), beside) for certificate in made]
     append_records(
         warehouse,
         "certificates",
@@ -115,10 +116,13 @@ def record_certificates(warehouse: Warehouse, made: Sequence[Certificate]) -> li
     return stamped
 
 
-def complete(warehouse: Warehouse, certificate: Certificate) -> Certificate:
-    """The certificate with what it was made from, what went into quarantine, and the digest of all of it."""
+def complete(warehouse: Warehouse, certificate: Certificate, beside: Sequence[Certificate]) -> Certificate:
+    """The certificate with what it was made from, what went into quarantine, and the digest of all of it.
+
+    `beside` are the certificates that its generation has already.
+    """
     rows_in, keys_in = certificate.input_row_count, certificate.input_key_digest
-    if sources := input_certificates(certificate, certificates(warehouse, publish_id=certificate.publish_id)):
+    if sources := input_certificates(certificate, beside):
         rows_in, keys_in = sum(source.row_count for source in sources), keys_digest(sources)
     kept = replace(
         certificate, input_row_count=rows_in, input_key_digest=keys_in, quarantine_digest=quarantine_digest(warehouse, certificate)

@@ -112,6 +112,12 @@ def is_degraded(failed: int, inputs: int, *, degraded_ratio: float) -> bool:
     return failed > degraded_ratio * inputs
 
 
+def stage_outcome(failed: int, inputs: int, *, degraded_ratio: float) -> dict[str, Any]:
+    """What the record of a stage that publishes says of its failures: ok or degraded, and the two counts."""
+    outcome = "degraded" if is_degraded(failed, inputs, degraded_ratio=degraded_ratio) else "ok"
+    return {"outcome": outcome, "inputs_failed": failed, "inputs": inputs}
+
+
 def call_limits(settings: Settings) -> CallLimits:
     """The limits of these settings."""
     return CallLimits(
