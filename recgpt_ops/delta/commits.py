@@ -109,10 +109,17 @@ def append_rows(warehouse: Warehouse, contract: Contract, delta: DeltaTable, row
         parts = write_parts(contract, [rows], root, publish_id="records")
         try:
             add_files(delta, contract, parts, properties)
-        except BaseException:
-            if not is_committed(warehouse.open(contract.name), parts):
-                remove_parts(root, parts)
+        except BaseException as error:
+            if take_back(warehouse, contract, parts) or not isinstance(error, Exception):
                 raise
+
+
+def take_back(warehouse: Warehouse, contract: Contract, parts: Sequence[PartFile]) -> bool:
+    """Removes files whose commit did not land and says whether it did so: an error or Ctrl-C may come after the log was written."""
+    if is_committed(warehouse.open(contract.name), parts):
+        return False
+    remove_parts(Path(warehouse.path(contract.name)), parts)
+    return True
 
 
 def is_committed(delta: DeltaTable, parts: Sequence[PartFile]) -> bool:

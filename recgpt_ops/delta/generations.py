@@ -24,7 +24,7 @@ from deltalake import DeltaTable
 
 from recgpt_ops.delta.certificates import Certificate, certificates, code_version, find_certificates, record_certificates
 from recgpt_ops.delta.check_columns import CheckColumns, contract_checks
-from recgpt_ops.delta.commits import commit_parts, landed_scopes
+from recgpt_ops.delta.commits import commit_parts, landed_scopes, take_back
 from recgpt_ops.delta.digests import DigestPass, Sums, volatile_columns
 from recgpt_ops.delta.faults import told_plainly
 from recgpt_ops.delta.other_writers import ROW_DIGEST, Append, commit_by, hold_to_commit, whole_file
@@ -143,7 +143,6 @@ def land(warehouse: Warehouse, generation: Generation, batches: Iterable[pa.Tabl
     root = Path(warehouse.path(contract.name))
     with told_plainly(generation.where, root=str(root)):
         parts = write_parts(contract, batches, root, publish_id=generation.publish_id)
-    landed = False
     try:
         sums, violations = check_files(generation, data_files(root, parts))
         refuse_violations(warehouse, generation, violations)
@@ -157,9 +156,11 @@ def land(warehouse: Warehouse, generation: Generation, batches: Iterable[pa.Tabl
             metadata=commit_metadata(generation),
             guard=(lambda delta: refuse_known_keys(delta, generation, root, parts)) if contract.kind == "feed" and parts else None,
         )
-    finally:
-        if not landed:
-            remove_parts(root, parts)
+    except BaseException:
+        take_back(warehouse, contract, parts)
+        raise
+    if not landed:
+        remove_parts(root, parts)
     return (sums if landed or not parts else None), tuple(violation_message(violation) for violation in violations)
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from recgpt_ops.delta import checks, commits, generations, staging
 from recgpt_ops.delta.certificates import certificates
 from recgpt_ops.delta.generations import publish_arrow, publish_files, stage_directory
 from recgpt_ops.delta.reading import generation_files, read_arrow, read_generation, state_files, state_generations
+from recgpt_ops.effects import Effect, watched
 from recgpt_ops.errors import ContractError, InputsChangedError, NightError, UsageError
 from recgpt_ops.tables import load_contract
 from tests.unit.delta.conftest import DS
@@ -211,6 +213,24 @@ def test_case_068_an_error_before_the_commit_leaves_nothing(warehouse, rows, pub
     assert not list(Path(warehouse.path("intent_tags")).rglob("*.parquet"))
     monkeypatch.undo()
     assert publish("intent_tags", rows("intent_tags", {}))[0].row_count == 1
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("table", ["intent_tags", "certificates"])
+def test_case_068_whoever_is_interrupted_after_the_commit_leaves_its_files(warehouse, rows, publish, table, error):
+    @contextmanager
+    def interrupted(what: Effect):
+        yield
+        if str(what) == f"table.commit/{table}":
+            raise error
+
+    built = rows("intent_tags", {"user_id": "u1"})
+    with watched(interrupted), pytest.raises(error):
+        publish("intent_tags", built)
+    assert keys(read_generation(warehouse, "intent_tags", ds=DS, publish_id="p1")) == keys(built)
+    publish("intent_tags", built)
+    assert keys(read_generation(warehouse, "intent_tags", ds=DS, publish_id="p1")) == keys(built)
+    assert len(certificates(warehouse, table="intent_tags")) == 1
 
 
 def test_case_068_a_certificate_that_was_lost_is_made_from_what_landed(warehouse, rows, publish, monkeypatch):
