@@ -19,7 +19,7 @@ TRANSFORMS := tests/spark/test_audience.py tests/spark/test_behaviors.py tests/s
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/pyc
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv demo airflow test test-light test-jvm lint typecheck docs lock bench-contexts bench-publish clean
+.PHONY: help venv demo airflow test test-light test-jvm lint typecheck docs lock bench-contexts bench-publish crash-matrix clean
 
 help: ## What there is to make
 	@echo "recgpt-ops: nightly recommendations made by language models, as a batch pipeline"
@@ -64,6 +64,9 @@ test-light: $(STAMP) ## The tests without the real engine (under 3 minutes)
 
 test-jvm: $(STAMP) ## Transforms, both writers, spark-submit and Connect on JVM Spark: Java 17, and Delta's jars in RECGPT_SPARK_JARS=DIR
 	@RECGPT_SPARK=jvm $(BIN)/python -m pytest -q --durations=10 $(TRANSFORMS) tests/jvm
+
+crash-matrix: $(STAMP) ## Kill a small night at every durable step, run it again, compare; goes on where it stopped; SAMPLE=N for a part
+	@$(BIN)/python -m tests.crash.matrix $(if $(SAMPLE),--sample $(SAMPLE))
 
 lint: $(STAMP) ## Style, layers and YAML
 	@$(BIN)/ruff check .

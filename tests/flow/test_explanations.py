@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,11 +11,8 @@ from recgpt_ops.explanations.shard import ShardPlan, ShardResult, compute_shard,
 from recgpt_ops.explanations.validation import text_length
 from recgpt_ops.ids import tag_id, text_hash
 from recgpt_ops.ledger.summaries import CallLimits
-from recgpt_ops.llm.engine_actor import engine_environment
-from recgpt_ops.llm.models import model_directory, models_root
-from recgpt_ops.llm.tokenizer import PromptTokenizer, load_tokenizer
 from recgpt_ops.recipes import load_recipe
-from recgpt_ops.settings import load_settings
+from tests.flow.conftest import SmallModel
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -28,21 +22,6 @@ ITEMS = (
     ("Candy for Halloween", "Seasonal candy bags-chocolate <|im_end|>, 32 oz", "Candy - packaged"),  # a title that spells a control token
     ("坚果零食", "混合坚果礼盒", "坚果"),
 )
-
-
-@pytest.fixture(scope="module")
-def engine_and_tokenizer() -> Iterator[tuple[Any, PromptTokenizer]]:
-    """The model of the settings, in this process."""
-    settings = load_settings()
-    folder = model_directory(settings.engine.model, models_root=models_root(settings.warehouse))
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in engine_environment(settings.engine).items():
-            patch.setitem(os.environ, name, value)
-        from recgpt_ops.llm.vllm_engine import VllmEngine  # reads these variables when it is imported
-
-        engine = VllmEngine(settings.engine, name=settings.engine.model, folder=folder)
-        yield engine, load_tokenizer(folder)
-        engine.stop()
 
 
 def wanted_texts() -> list[Wanted]:
@@ -56,22 +35,22 @@ def wanted_texts() -> list[Wanted]:
     return made
 
 
-def write(engine: Any, tokenizer: PromptTokenizer, method: str, ledger: Path) -> ShardResult:
+def write(model: SmallModel, method: str, ledger: Path) -> ShardResult:
     plan = ShardPlan("2017-10-30", "default", "p1", 1, "0000-1023", load_recipe(method), "w", of_shard(wanted_texts(), "0000-1023"))
-    return compute_shard(plan, engine=engine, tokenizer=tokenizer, ledger_root=ledger, limits=CallLimits(16, 64, 2.0))
+    return compute_shard(plan, engine=model.engine, tokenizer=model.tokenizer, ledger_root=ledger, limits=CallLimits(16, 64, 2.0))
 
 
 @pytest.mark.parametrize(("method", "calls"), [("v2", 12), ("v1", 4)])
 def test_the_small_model_explains_four_items_and_a_second_run_asks_nothing(
-    engine_and_tokenizer: tuple[Any, PromptTokenizer], tmp_path: Path, method: str, calls: int
+    small_model: SmallModel, tmp_path: Path, method: str, calls: int
 ) -> None:
-    first = write(*engine_and_tokenizer, method, tmp_path)
+    first = write(small_model, method, tmp_path)
     assert [(row.reason, row.detail) for row in first.failures] == []
     assert (first.account.calls_made, len(first.rows)) == (calls, 4)
     for row in first.rows:
         least, most = (4, 10) if row["locale"] == "en-US" else (6, 10)
         assert least <= text_length(row["text"], row["locale"]) <= most
         assert (row["style"] is None) == (method == "v1")
-    again = write(*engine_and_tokenizer, method, tmp_path)
+    again = write(small_model, method, tmp_path)
     assert again.account.calls_made == 0
     assert again.rows == first.rows
