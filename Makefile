@@ -41,7 +41,7 @@ $(STAMP): requirements.txt
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: $(STAMP) ## Import The Complete Journey, run one night for 8 households by V1 and V2, show it as a page (18 minutes on 2 cores)
+demo: $(STAMP) ## Import The Complete Journey, run one night for 8 households by V1 and V2, show it as a page (14 minutes on 2 cores)
 	@echo "== 1/3 import: real purchases of 2,469 households in 2017"
 	@$(BIN)/recgpt import complete-journey
 	@echo "== 2/3 night of $(DEMO_DS) for 8 households by both methods: tags, candidates, explanations, verdicts"
