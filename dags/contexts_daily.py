@@ -5,9 +5,10 @@
 
 **Reads** the feeds `behavior_events`, `items`, `user_profiles`, as far as they had arrived by `ds`.
 
-**Starts** at midnight of the business time zone (setting `night.cron_time_zone`) for the day that just ended, where setting
-`night.is_scheduled` says so (else what the clock starts is skipped, and people, backfills and `recgpt night` ask for nights); then starts
-`intents_daily` by the Asset `user_contexts_v1`, with the same partition key and the same publish_id.
+**Starts** at midnight of the business time zone (setting `night.cron_time_zone`; at 4 o'clock where its clocks change at midnight)
+for the day that just ended, where setting `night.is_scheduled` says so (else what the clock starts is skipped, and people, backfills
+and `recgpt night` ask for nights); then starts `intents_daily` by the Asset `user_contexts_v1`, with the same partition key and the
+same publish_id.
 
 **By hand**: trigger with `{"ds": "2017-10-30"}`. Any combination is possible:
 
@@ -22,7 +23,7 @@
 | `warehouse` | root of the warehouse | setting `warehouse` |
 
 **Backfill**: `airflow backfill create --dag-id contexts_daily --from-date 2017-10-01 --to-date 2017-10-07 --max-active-runs 1`;
-both dates are included, and the later DAGs follow by themselves.
+both dates are included (where nights start at 4 o'clock, name the day after the last), and the later DAGs follow by themselves.
 
 **When a task fails** readers see no change: they go on seeing the generation that the pointer names. A cleared task or run
 writes the same generation (publish_id is made of the run's id), and stages that are done are not done again. Two runs of one
@@ -39,17 +40,20 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, CronPartitionTimetable, Param
 
+from dags.common.dates import due_hour
 from dags.common.defaults import DEFAULT_ARGS
 from dags.common.late import late_alert
 from dags.common.submit import spark_task
 from dags.common.tags import Tag, tags
 from recgpt_ops.settings import load_settings
 
+ZONE = load_settings().night.cron_time_zone
+
 with DAG(
     dag_id="contexts_daily",
     doc_md=__doc__,
     schedule=CronPartitionTimetable(
-        "0 0 * * *", timezone=load_settings().night.cron_time_zone, run_offset=-1, key_format="%Y-%m-%d"
+        f"0 {due_hour(ZONE)} * * *", timezone=ZONE, run_offset=-1, key_format="%Y-%m-%d"
     ),  # fires when ds is over, so the key is the day before
     catchup=False,
     max_active_runs=1,  # days share the bucket tables; one after the other each day finds the buckets of the day before

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from recgpt_ops.errors import UsageError
+
+RULES_OF = range(2025, 2032)  # years whose clock changes are looked at
+LATER = 4  # by then the clocks have changed everywhere
 
 ASK = "start the run again with the parameter ds, such as {'ds': '2017-10-30'}"
 
@@ -36,6 +39,23 @@ def resolve_ds(*, param: str | None, partition_key: str | None, logical_date: da
         if local.time() == time.min:
             return local.date().isoformat()
     raise UsageError(f"logical date {logical_date.isoformat()} is midnight neither in UTC nor in {zone}, so it names no day; {ASK}")
+
+
+def due_hour(zone: str) -> int:
+    """The hour at which a night is due: 0, or 4 in a zone that skips or repeats a midnight when its clocks change.
+
+    Airflow's timetable goes back one tick of the clock to name the day that ended. Where that tick does not exist it names the day that
+    just began: one day would never run, another twice.
+
+    >>> due_hour("America/New_York"), due_hour("Africa/Cairo")
+    (0, 4)
+    """
+    midnight, end = datetime(RULES_OF.start, 1, 1, tzinfo=ZoneInfo(zone)), datetime(RULES_OF.stop, 1, 1, tzinfo=ZoneInfo(zone))
+    while midnight < end:
+        if midnight.utcoffset() != midnight.replace(fold=1).utcoffset():
+            return LATER
+        midnight += timedelta(days=1)
+    return 0
 
 
 def parse_ds(name: str, text: str) -> str:
