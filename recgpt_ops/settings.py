@@ -123,7 +123,7 @@ class Night:
 
     methods: list[str]
     scenario: str
-    cron_time_zone: str  # the head DAG is due at midnight here (4 o'clock where clocks change at midnight); set it to the business time zone of the warehouse
+    cron_time_zone: str  # the head DAG is due at midnight here, see dags.common.dates.due_hour; the business time zone of the warehouse
     is_scheduled: bool  # whether that clock starts nights; false where days are of the past, and nights are asked for
     deadline_hours: float  # a DAG of a night that takes longer since it was queued is told as late
     keep_days: int  # of generations that nothing visible names; for maintenance, as above
