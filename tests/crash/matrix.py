@@ -2,9 +2,10 @@
 
     python -m tests.crash.matrix [--report reports/crash_matrix.jsonl] [--sample N] [--seed 1]
 
-A point is an effect of one table or stage. It is killed during one of its calls, before one and after one; which call, and how far
-into it, comes from the seed. Each kill starts from a copy of the warehouse as it stood before the killed job, and after it the whole
-night runs again. A line of JSON a kill goes to the report; called again, what the report holds for the same code is not done again.
+A point is an effect of one table or stage. It is killed during one of its calls, before one and after one, and once the disk is full
+from one of them on; which call, and how far into it, comes from the seed. Each kill starts from a copy of the warehouse as it stood
+before the killed job, and after it the whole night runs again. A line of JSON a kill goes to the report; called again, what the report
+holds for the same code is not done again.
 
 The night: two users of the sample shop by both methods, an engine and an embedder that give each request its one answer, at most 2
 requests in flight and 2 answers unflushed, one Sail server for all. No Ray.
@@ -38,7 +39,9 @@ from tests.crash.night import BOUND, JOBS, prepare, run_jobs
 from tests.crash.watches import Kill, Killer, Timed, Witness
 
 SHOP = ROOT / "tests" / "fixtures" / "own_shop"
-ENDED = {-signal.SIGKILL, -signal.SIGALRM}
+WAYS = ("during", "full", "before", "after")
+KILLED = {-signal.SIGKILL, -signal.SIGALRM}
+REFUSED = {1, 2}  # a job's own exit codes for a fault that it told
 FORK = multiprocessing.get_context("fork")
 SAIL = """
 from pysail.spark import SparkConnectServer
@@ -63,12 +66,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The command line; 1 when anything was lost, doubled or repeated beyond the bound, or differs otherwise."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--report", type=Path, default=ROOT / "reports" / "crash_matrix.jsonl")
+    parser.add_argument("--way", choices=WAYS, default=None, help="this way to end alone")
     parser.add_argument("--sample", type=int, default=None, help="so many kills, chosen by the seed; all when not given")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args(argv)
     arguments.report.parent.mkdir(parents=True, exist_ok=True)
     with prepared() as scratch:
-        rows = run_matrix(scratch, arguments.report, sample=arguments.sample, seed=arguments.seed)
+        rows = run_matrix(scratch, arguments.report, way=arguments.way, sample=arguments.sample, seed=arguments.seed)
     return summarize(rows)
 
 
@@ -99,7 +103,7 @@ def sail_server() -> Iterator[str]:
             server.kill()
 
 
-def run_matrix(scratch: Path, report: Path, *, sample: int | None, seed: int) -> list[dict[str, Any]]:
+def run_matrix(scratch: Path, report: Path, *, way: str | None, sample: int | None, seed: int) -> list[dict[str, Any]]:
     """The report's rows of this code, after what was missing there was done."""
     started = time.monotonic()
     unkilled = unkilled_night(scratch)
@@ -107,7 +111,7 @@ def run_matrix(scratch: Path, report: Path, *, sample: int | None, seed: int) ->
     tell(f"unkilled night: {time.monotonic() - started:.0f} s, {len(unkilled.effects)} effects at {len(points)} points")
     for line in unkilled.bypassed:
         tell(f"outside of every point: {line}")
-    wanted = kills(unkilled.effects, seed=seed)
+    wanted = [kill for kill in kills(unkilled.effects, seed=seed) if way in (None, kill.when)]
     if sample is not None:
         wanted = random.Random(seed).sample(wanted, sample)
     code = digest_of_code()
@@ -126,12 +130,12 @@ def run_matrix(scratch: Path, report: Path, *, sample: int | None, seed: int) ->
 
 
 def kills(effects: Sequence[Timed], *, seed: int) -> list[Kill]:
-    """A kill during, before and after a seeded call of each effect; first all that are during, so that no point waits for the end."""
+    """Each way to end at a seeded call of each effect; first all that are during, so that no point waits for the end."""
     calls: dict[str, list[Timed]] = {}
     for row in effects:
         calls.setdefault(row.effect, []).append(row)
     found = []
-    for when in ("during", "before", "after"):
+    for when in WAYS:
         for name, rows in sorted(calls.items()):
             chance = random.Random(f"{seed} {name} {when}")
             call = chance.choice(rows)
@@ -167,14 +171,16 @@ def killed_night(scratch: Path, kill: Kill, unkilled: Unkilled) -> dict[str, Any
     started = time.monotonic()
     with tempfile.TemporaryDirectory(dir=scratch) as folder:  # a path of its own, which the Spark server has never read
         root, calls, log = Path(folder) / "warehouse", Path(folder) / "calls", Path(folder) / "log"
+        wanted = REFUSED if kill.when == "full" else KILLED
         for nth in dict.fromkeys((kill.nth, 0)):
             shutil.rmtree(root, ignore_errors=True)
             calls.unlink(missing_ok=True)
             shutil.copytree(scratch / "before" / kill.job, root)
             ended = exit_code(night(root, calls, jobs=[kill.job], kill=kill._replace(nth=nth)), log=log)
-            if ended in ENDED:
+            if ended in wanted:
                 break
-        others = [] if ended in ENDED else [f"was not killed: exit {ended}"]
+        others = [] if ended in wanted else [f"exit {ended} at {kill.when}"]
+        others += ["a stack trace"] if "Traceback" in log.read_text(errors="replace") else []
         lost = doubled = 0
         if again := exit_code(night(root, calls, jobs=JOBS, kill=None), log=log):
             lost, others = unkilled.shown.row_count, [*others, f"exit {again}: {log.read_text(errors='replace')[-500:]}"]

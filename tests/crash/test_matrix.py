@@ -47,6 +47,7 @@ def test_an_unkilled_night_verifies_clean_and_shows_both_methods(unkilled):
         ("ledger.append/v2/intents", "during"),
         ("part.sync/certificates", "before"),
         ("table.commit/publications", "after"),
+        ("table.commit/candidate_items", "full"),
     ],
 )
 def test_a_night_killed_there_and_run_again_equals_one_that_was_not(scratch, unkilled, point, when):

@@ -1,7 +1,8 @@
-"""Watches of a night's durable effects: one notes what happens and what happened outside of every point, one ends the process."""
+"""Watches of a night's durable effects: one notes what happens, and what happens outside of every point; one ends the process."""
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import threading
@@ -27,7 +28,10 @@ class Timed(NamedTuple):
 
 
 class Kill(NamedTuple):
-    """Where a job ends: `before` the nth call of an effect, `after` it, or `during` it, so many seconds after it began."""
+    """Where a job ends: `before` the nth call of an effect, `after` it, or `during` it, so many seconds after it began.
+
+    Or `full`: from that call on the disk is full, and every effect is refused.
+    """
 
     job: str
     effect: str
@@ -86,21 +90,27 @@ def tree(root: Path) -> Tree:
 
 
 class Killer:
-    """Ends the process at one effect, as the kernel does it: nothing is closed, flushed or told."""
+    """Ends the process at one effect, as the kernel does it: nothing is closed, flushed or told. Or lets the disk be full from there."""
 
     def __init__(self, kill: Kill | None) -> None:
-        self.kill, self.nth = kill, 0
+        self.kill, self.nth, self.is_full = kill, 0, False
 
     @contextmanager
     def __call__(self, effect: Effect) -> Iterator[None]:
-        if self.kill is None or str(effect) != self.kill.effect:
-            yield
-            return
-        here, self.nth = self.nth == self.kill.nth, self.nth + 1
-        if here and self.kill.when == "before":
+        is_here = self.kill is not None and str(effect) == self.kill.effect and self.count() == self.kill.nth
+        when = self.kill.when if self.kill is not None and is_here else None
+        self.is_full = self.is_full or when == "full"
+        if self.is_full:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        if when == "before":
             os.kill(os.getpid(), signal.SIGKILL)
-        if here and self.kill.when == "during":
+        if when == "during" and self.kill is not None:
             signal.setitimer(signal.ITIMER_REAL, max(self.kill.seconds, 1e-6))  # nobody catches it: the kernel ends the process
         yield
-        if here:
+        if when is not None:
             os.kill(os.getpid(), signal.SIGKILL)
+
+    def count(self) -> int:
+        """How many calls of the effect came before this one."""
+        self.nth += 1
+        return self.nth - 1
