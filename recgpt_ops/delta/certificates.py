@@ -8,12 +8,13 @@ itself  a digest of all these, which the pointer's row holds in turn
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import reduce
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -103,8 +104,10 @@ def find_certificates(
 
 def record_certificates(warehouse: Warehouse, made: Sequence[Certificate]) -> list[Certificate]:
     """Writes them, complete and with the time of writing; those already there are left alone."""
-    beside = [one for publish_id in sorted({one.publish_id for one in made}) for one in certificates(warehouse, publish_id=publish_id)]
-    stamped = [complete(warehouse, replace(certificate, made_at=datetime.now(UTC)), beside) for certificate in made]
+    there = certificates(warehouse)
+    beside = [one for one in there if one.publish_id in {certificate.publish_id for certificate in made}]
+    made_at = later_than(there, read_rows(warehouse, "quarantine", columns=["quarantined_at"]))
+    stamped = [complete(warehouse, replace(certificate, made_at=made_at), beside) for certificate in made]
     append_records(
         warehouse,
         "certificates",
@@ -114,6 +117,14 @@ def record_certificates(warehouse: Warehouse, made: Sequence[Certificate]) -> li
         ],
     )
     return stamped
+
+
+def later_than(there: Sequence[Certificate], quarantined: Iterable[Mapping[str, Any]]) -> datetime:
+    """Now, or just after the newest record where the clock was set back since: what is newest is told by these times."""
+    newest = max((row["quarantined_at"] for row in quarantined), default=datetime.min.replace(tzinfo=UTC))
+    if there:
+        newest = max(newest, there[-1].made_at)
+    return max(datetime.now(UTC), newest + timedelta(microseconds=1))
 
 
 def complete(warehouse: Warehouse, certificate: Certificate, beside: Sequence[Certificate]) -> Certificate:

@@ -4,6 +4,7 @@ import os
 import threading
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+import recgpt_ops.delta.certificates
 from recgpt_ops.delta import checks, commits, generations, staging
 from recgpt_ops.delta.certificates import certificates
 from recgpt_ops.delta.generations import publish_arrow, publish_files, stage_directory
@@ -337,6 +339,30 @@ def test_a_night_reads_the_newest_generation_of_a_bucket_that_it_may_know(wareho
     generations_then = state_generations(warehouse, "behavior_days", arrived_cut_ds="2017-11-01")
     assert generations_then == {"2017-10-28": "p4", "2017-10-29": "p2"}
     assert [file.partition["publish_id"] for file in state_files(warehouse, "behavior_days", generations_then)] == ["p2"]
+
+
+def test_a_clock_that_was_set_back_hides_no_newer_generation_and_no_input(warehouse, rows, publish, monkeypatch):
+    class Set:
+        """A clock that goes back by an hour after each look at it."""
+
+        moment = datetime(2030, 1, 1, 12, tzinfo=UTC)
+
+        @classmethod
+        def now(cls, zone):
+            cls.moment -= timedelta(hours=1)
+            return cls.moment
+
+        min = datetime.min
+
+    monkeypatch.setattr(recgpt_ops.delta.certificates, "datetime", Set)
+    for publish_id in ("p9", "p1"):  # a late event made the bucket anew; the ids would sort the other way round
+        built = rows("behavior_days", {"publish_id": publish_id, "arrived_cut_ds": DS})
+        publish("behavior_days", built, publish_id=publish_id, scopes=["2017-10-29"], arrived_cut_ds=DS)
+    assert state_generations(warehouse, "behavior_days", arrived_cut_ds=DS) == {"2017-10-29": "p1"}
+    publish("night_users", rows("night_users", {}))
+    publish("user_contexts", rows("user_contexts"))
+    (context,) = certificates(warehouse, table="user_contexts")
+    assert context.input_row_count == 1
 
 
 def test_a_feed_takes_each_key_once_over_all_imports(warehouse, rows, publish):
