@@ -6,7 +6,7 @@ import importlib
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from recgpt_ops.effects import Watch, watched
@@ -51,14 +51,19 @@ def run_jobs(
     jobs: Sequence[str] = JOBS,
     before_job: Callable[[str], None] | None = None,
     attempt: Sequence[str] = ("--publish-id", PUBLISH_ID),
+    users: Sequence[str] = USERS,
+    refused: Collection[str] = (),
 ) -> None:
-    """The jobs in their order, each under the watch made for it; raises SystemExit with the exit code of the first that fails."""
-    install(calls)
+    """The jobs in their order, each under the watch made for it; raises SystemExit with the exit code of the first that fails.
+
+    `refused` are users for whom the engine answers nothing.
+    """
+    install(calls, refused=refused)
     for job in jobs:
         if before_job is not None:
             before_job(job)
         arguments = ["--warehouse", str(warehouse), "--ds", DS, *attempt]
-        arguments += [part for user in USERS for part in ("--user", user)] if job.endswith("night_users") else []
+        arguments += [part for user in users for part in ("--user", user)] if job.endswith("night_users") else []
         started = time.monotonic()
         with watched(watch(job)):
             code = importlib.import_module(job).main(arguments)

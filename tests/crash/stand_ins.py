@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType
@@ -88,10 +88,16 @@ class LetterEmbedder:
 
 
 class CountedEngine(FakeEngine):
-    """The fake engine; every call leaves a line in a file outside of the warehouse, where a kill cannot take it back."""
+    """The fake engine; every call leaves a line in a file outside of the warehouse, where a kill cannot take it back.
 
-    def __init__(self, calls: Path) -> None:
-        super().__init__(texts=lambda request: "A plain good pick for today" if is_free_text(request) else None)
+    What is asked for one of `refused`, users, is refused.
+    """
+
+    def __init__(self, calls: Path, refused: Collection[str]) -> None:
+        super().__init__(
+            texts=lambda request: "A plain good pick for today" if is_free_text(request) else None,
+            faults=lambda request, _: "row_error" if request.user_id in refused else None,
+        )
         self.file = os.open(calls, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
     async def answer(self, request: Request) -> Answer:
@@ -114,8 +120,8 @@ def is_free_text(request: Request) -> bool:
     return request.choice is None and request.json_schema is None and request.label_ids is None and request.forced_ids is None
 
 
-def install(calls: Path) -> None:
-    """Puts the stand-ins under the names that jobs import, in this process."""
+def install(calls: Path, *, refused: Collection[str] = ()) -> None:
+    """Puts the stand-ins under the names that jobs import, in this process; `refused` as in `CountedEngine`."""
     import recgpt_ops.llm.engine as engine
 
     embedder: Any = ModuleType("recgpt_ops.llm.embedder")
@@ -123,4 +129,4 @@ def install(calls: Path) -> None:
     session: Any = ModuleType("recgpt_ops.llm.ray_session")
     session.ray_session = lambda where: nullcontext()
     sys.modules |= {"ray": ray_module(), "recgpt_ops.llm.embedder": embedder, "recgpt_ops.llm.ray_session": session}
-    engine.connect_engine = lambda *_, **__: CountedEngine(calls)  # type: ignore[assignment]  # a stand-in
+    engine.connect_engine = lambda *_, **__: CountedEngine(calls, refused)  # type: ignore[assignment]  # a stand-in

@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.crash.compare import shown
-from tests.crash.matrix import exit_code, forked, killed_night, kills, prepared, unkilled_night
+from tests.crash.matrix import exit_code, forked, killed_night, kills
 from tests.crash.night import BOUND, run_jobs
 from tests.crash.watches import Killer
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 EQUAL: dict[str, Any] = {"lost": 0, "doubled": 0, "others": []}
-
-
-@pytest.fixture(scope="module")
-def scratch() -> Iterator[Path]:
-    with prepared() as folder:
-        yield folder
-
-
-@pytest.fixture(scope="module")
-def unkilled(scratch):
-    return unkilled_night(scratch)
 
 
 def test_every_write_of_a_night_falls_within_a_declared_point(unkilled):
