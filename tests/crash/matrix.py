@@ -199,21 +199,28 @@ def night(root: Path, calls: Path, *, jobs: Sequence[str], kill: Kill | None) ->
 
 def exit_code(work: Callable[[], None], *, log: Path) -> int:
     """Runs `work` in a fork of this process; its exit code, or minus the signal that ended it."""
+    return exit_codes(work, log=log)[0]
 
-    def run() -> None:
-        write_to(log)
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)  # a test runner's own alarm is not ours
-        try:
-            work()
-        except SystemExit as error:
-            os._exit(int(error.code or 0))
-        os._exit(0)  # native threads are not waited for
 
-    process = FORK.Process(target=run)
-    process.start()
-    process.join()
-    assert process.exitcode is not None
-    return process.exitcode
+def exit_codes(*works: Callable[[], None], log: Path) -> list[int]:
+    """Runs each in a fork of its own, all at once."""
+    processes = [FORK.Process(target=run_to_exit, args=(work, log)) for work in works]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    return [process.exitcode for process in processes if process.exitcode is not None]
+
+
+def run_to_exit(work: Callable[[], None], log: Path) -> None:
+    """Ends this process as a job's process ends."""
+    write_to(log)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # a test runner's own alarm is not ours
+    try:
+        work()
+    except SystemExit as error:
+        os._exit(int(error.code or 0))
+    os._exit(0)  # native threads are not waited for
 
 
 def forked(work: Callable[[], T], *, log: Path | None = None) -> T:
