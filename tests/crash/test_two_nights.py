@@ -22,7 +22,7 @@ def attempt(root, publish_id: str, **options):
     return partial(run_jobs, root, root.with_suffix(".calls"), watch=lambda job: Killer(None), attempt=names, **options)
 
 
-def test_case_085_two_nights_of_one_day_at_once_leave_one_generation_visible(scratch, unkilled):
+def test_case_067_two_nights_of_one_day_at_once_leave_one_generation_visible(scratch, unkilled):
     root, log = scratch / "at-once", scratch / "at-once.log"
     shutil.copytree(scratch / "base", root)
     codes = exit_codes(attempt(root, PUBLISH_ID), attempt(root, SECOND), log=log)
@@ -35,7 +35,7 @@ def test_case_085_two_nights_of_one_day_at_once_leave_one_generation_visible(scr
     assert (found.keys, found.rows) == (unkilled.shown.keys, unkilled.shown.rows)
 
 
-def test_case_067_an_old_attempt_that_wakes_up_after_a_newer_one_changes_nothing(scratch, unkilled):
+def test_case_090_an_old_attempt_that_wakes_up_after_a_newer_one_changes_nothing(scratch, unkilled):
     root, log = scratch / "woken", scratch / "woken.log"
     shutil.copytree(scratch / "before" / "jobs.publish_night", root)
     assert exit_code(attempt(root, SECOND), log=log) == 0, log.read_text()
