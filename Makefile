@@ -19,7 +19,7 @@ TRANSFORMS := tests/spark/test_audience.py tests/spark/test_behaviors.py tests/s
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/pyc
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv demo airflow test test-light test-jvm lint typecheck docs lock bench-contexts bench-publish crash-matrix clean
+.PHONY: help venv demo airflow test test-light test-jvm lint typecheck docs lock bench-contexts bench-publish bench-resume crash-matrix clean
 
 help: ## What there is to make
 	@echo "recgpt-ops: nightly recommendations made by language models, as a batch pipeline"
@@ -90,6 +90,9 @@ bench-contexts: $(STAMP) ## Time contexts against a DuckDB twin that does the sa
 
 bench-publish: $(STAMP) ## Time the publishing of a million rows against a bare write with the same rules in SQL
 	@$(BIN)/python -m tests.bench.publish
+
+bench-resume: $(STAMP) ## Time the resume of a shard with five million recorded answers (7 GB of disk) and tell its memory
+	@$(BIN)/python -m tests.bench.resume
 
 clean: ## Remove what runs and tools made, but not .venv and not the warehouse
 	@rm -rf .cache .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis reports *.egg-info

@@ -13,10 +13,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
+
+import numpy as np
 
 from recgpt_ops.errors import RowError, UsageError
 from recgpt_ops.ids import user_bucket
@@ -27,6 +30,29 @@ from recgpt_ops.llm.requests import Answer, Engine, Request
 from recgpt_ops.llm.structured import wasted_tokens
 
 T = TypeVar("T")
+
+
+class CallRows:
+    """Rows of llm_calls: of the calls made, then of those reused, under the attempt that made them; times as datetimes.
+
+    Rows of reused answers are read from the ledger when they are asked for, because a resume may reuse millions.
+    """
+
+    def __init__(self, index: ShardIndex) -> None:
+        """None yet."""
+        self.index = index
+        self.made: list[dict[str, Any]] = []
+        self.is_reused = np.zeros(index.record_count, dtype=bool)
+
+    def __len__(self) -> int:
+        return len(self.made) + int(self.is_reused.sum())
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        try:
+            for row in chain(self.made, (with_digest(self.index.read(record)) for record in np.flatnonzero(self.is_reused).tolist())):
+                yield {**row, "called_at": datetime.fromisoformat(row["called_at"])}
+        finally:
+            self.index.close()
 
 
 class CallRecorder:
@@ -62,7 +88,7 @@ class CallRecorder:
         self.index = ShardIndex(stage_dir, shard)
         self.writer = SegmentWriter(stage_dir / shard, attempt)
         self.account = TokenAccount()
-        self.rows: dict[tuple[str, int], dict[str, Any]] = {}
+        self.call_rows = CallRows(self.index)
         self.made: dict[str, asyncio.Future[Answer]] = {}
         self.slots = asyncio.Semaphore(max_in_flight)
         self.timer: asyncio.TimerHandle | None = None
@@ -93,10 +119,11 @@ class CallRecorder:
             raise UsageError(f"ledger shard {self.shard} does not hold {where}; use the recorder of the shard that does")
         print_ = fingerprint(request, self.engine.identity)
         id_ = call_id(print_, try_index)
-        recorded = self.index.get(id_)
-        if recorded is not None and not (self.ask_again and is_refused_before(recorded["row"], self.attempt)):
+        found = self.index.find(id_)
+        if found is not None and not (self.ask_again and is_refused_before(found[1]["row"], self.attempt)):
+            record, recorded = found
             self.account.calls_reused += 1
-            self.keep_row(with_digest(recorded))
+            self.call_rows.is_reused[record] = True
             return parsed(parse, read_answer(recorded)), id_
         if id_ in self.made:
             answer = await asyncio.shield(self.made[id_])
@@ -165,17 +192,8 @@ class CallRecorder:
         account.seconds += answer.seconds
         bucket = SHARED_BUCKET if request.user_id is None else user_bucket(request.user_id)
         self.writer.append(pack(id_, bucket, {"row": row, "text": answer.text, "logprobs": answer.logprobs}))
-        self.keep_row(row)
+        self.call_rows.made.append(row)
         self.flush_when_due()
-
-    def keep_row(self, row: dict[str, Any]) -> None:
-        """A row for llm_calls, once per (call, attempt)."""
-        self.rows[row["call_id"], row["attempt"]] = row
-
-    @property
-    def call_rows(self) -> list[dict[str, Any]]:
-        """Rows of llm_calls: of the calls made and of those reused, under the attempt that made them; times as datetimes."""
-        return [{**row, "called_at": datetime.fromisoformat(row["called_at"])} for row in self.rows.values()]
 
     @property
     def faults(self) -> list[str]:

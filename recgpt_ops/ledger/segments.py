@@ -16,11 +16,13 @@ import mmap
 import os
 import re
 import struct
+from array import array
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import xxhash
 
 from recgpt_ops.effects import effect
@@ -29,18 +31,20 @@ from recgpt_ops.ids import BUCKET_COUNT
 
 MAGIC = b"\xabRG1"
 HEADER = struct.Struct("<4sIH32sQ")
+CALL_ID_BYTES = 32
+RELEASE_BYTES = 64 * 2**20  # whole pages
 SHARED = "shared"
 SHARED_BUCKET = 0xFFFF  # of a call that belongs to no user
 
 Bytes = bytes | mmap.mmap  # a segment in memory, or one that is read where it lies
 
 
-class Place(NamedTuple):
-    """Where a record's payload lies: which opened segment, at which byte, how long."""
+class Places(NamedTuple):
+    """Where the payload of each record lies: in which segment, at which byte, how long."""
 
-    segment: int
-    offset: int
-    length: int
+    segments: array[int]
+    offsets: array[int]
+    lengths: array[int]
 
 
 class Record(NamedTuple):
@@ -118,6 +122,19 @@ def scan(data: Bytes, faults: list[str], *, where: str) -> Iterator[Record]:
         at = following
 
 
+def scan_file(path: Path, faults: list[str], *, where: str) -> Iterator[Record]:
+    """`scan` of a file where it lies; what was read does not stay in memory."""
+    if not path.stat().st_size:
+        return
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        released = 0
+        for record in scan(data, faults, where=where):
+            yield record
+            if record.offset - released > RELEASE_BYTES:
+                data.madvise(mmap.MADV_DONTNEED, released, RELEASE_BYTES)
+                released += RELEASE_BYTES
+
+
 def record_at(data: Bytes, at: int) -> Record | None:
     """The record that starts at a byte, or None when there is no sound one."""
     if len(data) - at < HEADER.size:
@@ -162,51 +179,85 @@ def has_answers(ledger_root: Path, *, ds: str, method: str, stage: str, shard: s
 
 
 class ShardIndex:
-    """What a shard has recorded: call id -> where its payload lies. `faults` tells what could not be read."""
+    """What a shard has recorded: call id -> where its payload lies. `faults` tells what could not be read.
+
+    Some 70 bytes a record stay in memory, whatever the answers' length: five million records are a third of a GB.
+    """
 
     def __init__(self, stage_dir: Path, shard: str) -> None:
         """Reads all segments once, one after the other."""
-        self.places: dict[bytes, Place] = {}
-        self.later: dict[bytes, list[Place]] = {}  # of calls that were recorded more than once
         self.faults: list[str] = []
-        self.files: list[int] = []
+        self.paths = segments_of(stage_dir, shard)
+        self.files: dict[int, int] = {}
+        keys, segments, offsets, lengths = bytearray(), array("I"), array("Q"), array("I")
         wanted = shard_range(shard)
-        for path in segments_of(stage_dir, shard):
-            for record in scan(path.read_bytes(), self.faults, where=f"{path.parent.name}/{path.name}"):
+        for segment, path in enumerate(self.paths):
+            for record in scan_file(path, self.faults, where=f"{path.parent.name}/{path.name}"):
                 if record.bucket in wanted or record.bucket == SHARED_BUCKET:
-                    place = Place(len(self.files), record.offset, len(record.payload))
-                    if self.places.setdefault(record.call_id, place) is not place:
-                        self.later.setdefault(record.call_id, []).append(place)
-            self.files.append(os.open(path, os.O_RDONLY))
+                    keys += record.call_id
+                    segments.append(segment)
+                    offsets.append(record.offset)
+                    lengths.append(len(record.payload))
+        self.places = Places(segments, offsets, lengths)
+        self.keys = bytes(keys)
+        # The first 8 bytes of an id find its records, the other 24 tell them from a stranger's; a stable order leaves the oldest first.
+        prefixes = np.frombuffer(self.keys, ">u8")[::4].astype(np.uint64)
+        self.order = np.argsort(prefixes, kind="stable").astype(np.uint32)
+        self.prefixes = prefixes[self.order]
 
-    def __len__(self) -> int:
-        return len(self.places)
+    @property
+    def record_count(self) -> int:
+        """How many records; of a call there may be more than one."""
+        return len(self.order)
 
-    def get(self, call_id: str) -> dict[str, Any] | None:
-        """The payload of a call, or None when it is not recorded.
+    def calls(self) -> Iterator[str]:
+        """The id of each call, once, in the order in which they were first recorded."""
+        for record in range(self.record_count):
+            call_id = self.key(record).hex()
+            if self.records(call_id)[0] == record:
+                yield call_id
+
+    def key(self, record: int) -> bytes:
+        """The call id of a record."""
+        return self.keys[CALL_ID_BYTES * record : CALL_ID_BYTES * (record + 1)]
+
+    def records(self, call_id: str) -> list[int]:
+        """The records of a call, oldest first."""
+        key = bytes.fromhex(call_id)
+        prefix = np.uint64(int.from_bytes(key[:8], "big"))
+        first, after = np.searchsorted(self.prefixes, prefix, "left"), np.searchsorted(self.prefixes, prefix, "right")
+        return [record for record in self.order[first:after].tolist() if self.key(record) == key]
+
+    def find(self, call_id: str) -> tuple[int, dict[str, Any]] | None:
+        """The record that stands for a call, and its payload; None when the call is not recorded.
 
         The first record of a call stands: what a later attempt read from it is what this one must read too. Only a refused answer gives
         way: to the first good one that came later, when a replay asked again, else to the last refusal.
         """
-        key = bytes.fromhex(call_id)
-        place = self.places.get(key)
-        if place is None:
-            return None
-        payload = self.read(place)
-        for again in self.later.get(key, ()):
+        found = None
+        for record in self.records(call_id):
+            payload = self.read(record)
+            found = (record, payload)
             if payload.get("row", {}).get("status") in (None, "ok"):
                 break
-            payload = self.read(again)
-        return payload
+        return found
 
-    def read(self, place: Place) -> dict[str, Any]:
-        """The payload that lies there."""
-        payload: dict[str, Any] = json.loads(os.pread(self.files[place.segment], place.length, place.offset))
+    def get(self, call_id: str) -> dict[str, Any] | None:
+        """The payload of a call, or None when it is not recorded."""
+        found = self.find(call_id)
+        return None if found is None else found[1]
+
+    def read(self, record: int) -> dict[str, Any]:
+        """The payload of a record; its file is opened when it has to be."""
+        segment = self.places.segments[record]
+        if segment not in self.files:
+            self.files[segment] = os.open(self.paths[segment], os.O_RDONLY)
+        payload: dict[str, Any] = json.loads(os.pread(self.files[segment], self.places.lengths[record], self.places.offsets[record]))
         return payload
 
     def close(self) -> None:
         """Gives the files back."""
-        for file in self.files:
+        for file in self.files.values():
             os.close(file)
         self.files.clear()
 

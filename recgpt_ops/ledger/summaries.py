@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -31,6 +32,7 @@ from recgpt_ops.tables import load_contract
 
 T = TypeVar("T")
 PROGRESS_SECONDS = 1.0
+CALL_ROWS_A_COMMIT = 50_000  # some 100 MB of memory
 
 
 class CallLimits(NamedTuple):
@@ -47,7 +49,7 @@ class ShardRecord:
     """What every shard leaves on record beside its rows; the shards' results add these. `keep` fills in all but the failures."""
 
     failures: list[QuarantineRow] = field(default_factory=list)
-    call_rows: list[dict[str, Any]] = field(default_factory=list)
+    call_rows: Iterable[dict[str, Any]] = ()
     prompt_rows: list[dict[str, Any]] = field(default_factory=list)
     account: TokenAccount = field(default_factory=TokenAccount)
     ledger_faults: list[str] = field(default_factory=list)
@@ -201,12 +203,14 @@ def run_recorded(work: Coroutine[Any, Any, T], calls: CallRecorder, *, tell: Cal
 
 def record_shard(warehouse: Warehouse, record: ShardRecord, *, engine: Engine, inputs: int, rows: Mapping[str, int]) -> ShardSummary:
     """Records calls, templates and failures, and sums up. `rows`: staged rows by table."""
-    append_records(warehouse, "llm_calls", record.call_rows)
+    tokens: Counter[str] = Counter()
+    call_rows = iter(record.call_rows)
+    while batch := list(islice(call_rows, CALL_ROWS_A_COMMIT)):
+        append_records(warehouse, "llm_calls", batch)
+        for row in batch:
+            tokens[row["role"]] += row["prompt_tokens"] + row["completion_tokens"]
     append_records(warehouse, "prompts", record.prompt_rows)
     quarantine_rows(warehouse, record.failures)
-    tokens: Counter[str] = Counter()
-    for row in record.call_rows:
-        tokens[row["role"]] += row["prompt_tokens"] + row["completion_tokens"]
     return ShardSummary(
         inputs=inputs,
         failed=len(record.failures),

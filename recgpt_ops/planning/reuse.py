@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from recgpt_ops.ledger.segments import ShardIndex
 from recgpt_ops.nights import ROOMS
@@ -35,6 +37,19 @@ class Reuse:
         return sum(self.answers.values())
 
 
+class Recorded(NamedTuple):
+    """What counts here of a recorded call."""
+
+    role: str
+    prompt_id: str
+    user_id: str | None
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Recorded:
+        """Of its row in `llm_calls`."""
+        return cls(row["role"], row["prompt_id"], row["user_id"])
+
+
 @cache
 def template_ids(room: str) -> frozenset[str]:
     """Ids of the templates that a room has now."""
@@ -45,17 +60,17 @@ def find_reuse(ledger_root: Path, *, ds: str, method: str, stage: str, model: st
     """Reads the stage's segments once; `model` is the one that would answer now."""
     index = ShardIndex(ledger_root / ds / method / stage, EVERYBODY)
     try:
-        rows = [payload["row"] for key in index.places if (payload := index.get(key.hex())) is not None]
+        payloads = (index.get(call_id) for call_id in index.calls())
+        rows = [Recorded.of(payload["row"]) for payload in payloads if payload is not None and payload["row"]["model"] == model]
     finally:
         index.close()
-    rows = [row for row in rows if row["model"] == model]
-    known = {role: [row for row in rows if row["role"] == role] for role in {row["role"] for row in rows}}
-    fitting = {role: [row for row in some if row["prompt_id"] in templates] for role, some in known.items()}
+    known = {role: [row for row in rows if row.role == role] for role in {row.role for row in rows}}
+    fitting = {role: [row for row in some if row.prompt_id in templates] for role, some in known.items()}
     changed = sorted(role for role in known if not fitting[role])
     first = min((PLACES.get(role, 0) for role in changed), default=len(PLACES))
     found = Reuse(changed_roles=tuple(sorted(changed, key=lambda role: PLACES.get(role, 0))))
     for role, some in fitting.items():
         if role not in changed and PLACES.get(role, 0) <= first:
             found.roles[role] = len(some)
-            found.answers.update(row["user_id"] for row in some)
+            found.answers.update(row.user_id for row in some)
     return found

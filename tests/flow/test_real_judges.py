@@ -88,7 +88,7 @@ def test_prompts_are_short_mostly_cached_and_the_panel_does_not_always_say_posit
         return [await judge_subject(subject, "panel", judge, judging=judging, cutoffs=cutoffs) for subject in subjects]
 
     verdicts = asyncio.run(run())
-    rows = judge.asker.calls.call_rows
+    rows = list(judge.asker.calls.call_rows)
     assert max(row["prompt_tokens"] for row in rows) <= PROMPT_TOKENS
     assert sum(row["computed_tokens"] for row in rows) / len(rows) <= 130
     levels = [level for verdict in verdicts for level in verdict.levels]
