@@ -34,10 +34,18 @@ def test_an_unkilled_night_verifies_clean_and_shows_both_methods(unkilled):
         ("ledger.append/v2/intents", "during"),
         ("part.sync/certificates", "before"),
         ("table.commit/publications", "after"),
-        ("table.commit/candidate_items", "full"),
     ],
 )
 def test_a_night_killed_there_and_run_again_equals_one_that_was_not(scratch, unkilled, point, when):
+    assert_equal_after(scratch, unkilled, point, when)
+
+
+def test_case_007_a_disk_that_fills_up_while_rows_are_staged_is_told_and_no_row_is_there_twice(scratch, unkilled):
+    assert_equal_after(scratch, unkilled, "stage.write/intent_tags", "full")
+
+
+def assert_equal_after(scratch, unkilled, point: str, when: str) -> None:
+    """The night that ended there shows what the other shows, and its job said what was wrong where it could."""
     [kill] = [kill for kill in kills(unkilled.effects, seed=1) if (kill.effect, kill.when) == (point, when)]
     found = killed_night(scratch, kill, unkilled)
     assert {name: found[name] for name in EQUAL} == EQUAL
