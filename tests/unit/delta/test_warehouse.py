@@ -3,13 +3,17 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
+from recgpt_ops.delta import warehouse as warehouses
 from recgpt_ops.delta.faults import told_plainly
+from recgpt_ops.delta.schemas import arrow_schema
 from recgpt_ops.delta.warehouse import create_table, fix_identity, open_warehouse
 from recgpt_ops.errors import NightError, UsageError
-from recgpt_ops.tables import all_contracts
+from recgpt_ops.tables import all_contracts, load_contract
 
 
 def test_zone_and_locale_are_fixed_by_the_first_import(warehouse):
@@ -58,6 +62,43 @@ def test_tables_use_only_features_that_every_reader_knows(warehouse):
         assert delta.metadata().partition_columns == list(all_contracts()[table].partition_by)
         assert delta.version() == 0
     assert all(map(warehouse.exists, all_contracts()))
+
+
+NEWEST = ["price", "currency"]  # of items, both nullable
+
+
+def made_before(warehouse, *missing):
+    """An `items` table with one row, as a version of this project made it whose contract had not yet these columns."""
+    shutil.rmtree(warehouse.path("items"))
+    older = pa.schema([field for field in arrow_schema(load_contract("items")) if field.name not in missing])
+    row = {field.name: ["1" if pa.types.is_string(field.type) else None] for field in older}
+    write_deltalake(warehouse.path("items"), pa.table(row, schema=older), partition_by=list(load_contract("items").partition_by))
+
+
+def test_a_table_of_an_older_version_gets_the_new_nullable_columns_and_keeps_its_rows(warehouse):
+    made_before(warehouse, *NEWEST)
+    create_table(warehouse, "items")
+    create_table(warehouse, "items")  # has them now: no further commit
+    delta = warehouse.open("items")
+    assert delta.version() == 1
+    assert {field.name for field in delta.schema().fields} == set(load_contract("items").column_names)
+    assert delta.to_pyarrow_table(columns=["item_id", *NEWEST]).to_pylist() == [{"item_id": "1", "price": None, "currency": None}]
+
+
+def test_a_column_that_may_not_be_null_is_never_added_to_rows_that_lack_it(warehouse):
+    made_before(warehouse, "title")
+    create_table(warehouse, "items")
+    assert "title" not in {field.name for field in warehouse.open("items").schema().fields}
+
+
+def test_two_jobs_that_add_the_same_column_end_with_it_once(warehouse, monkeypatch):
+    made_before(warehouse, *NEWEST)
+    opened_early = warehouse.open("items")
+    create_table(warehouse, "items")
+    answers = iter([opened_early])  # the second job looked before the first had committed
+    monkeypatch.setattr(warehouses.Warehouse, "open", lambda self, table: next(answers, None) or warehouses.DeltaTable(self.path(table)))
+    create_table(warehouse, "items")
+    assert [field.name for field in warehouse.open("items").schema().fields].count("price") == 1
 
 
 @pytest.mark.parametrize(
