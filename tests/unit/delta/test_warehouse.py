@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from recgpt_ops.delta import warehouse as warehouses
@@ -96,8 +96,8 @@ def test_two_jobs_that_add_the_same_column_end_with_it_once(warehouse, monkeypat
     opened_early = warehouse.open("items")
     create_table(warehouse, "items")
     answers = iter([opened_early])  # the second job looked before the first had committed
-    monkeypatch.setattr(warehouses.Warehouse, "open", lambda self, table: next(answers, None) or warehouses.DeltaTable(self.path(table)))
-    create_table(warehouse, "items")
+    monkeypatch.setattr(warehouses.Warehouse, "open", lambda self, table: next(answers, None) or DeltaTable(self.path(table)))
+    warehouses.add_new_columns(warehouse, "items")
     assert [field.name for field in warehouse.open("items").schema().fields].count("price") == 1
 
 
