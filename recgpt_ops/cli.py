@@ -12,7 +12,21 @@ from collections.abc import Sequence
 import typer
 from typer.exceptions import Abort, TyperException
 
-from recgpt_ops.commands import airflow, engine, evaluate, importing, judges, night, plan, quarantine, query, report, status, verify
+from recgpt_ops.commands import (
+    airflow,
+    engine,
+    evaluate,
+    importing,
+    judges,
+    maintenance,
+    night,
+    plan,
+    quarantine,
+    query,
+    report,
+    status,
+    verify,
+)
 from recgpt_ops.doctor import run_doctor
 from recgpt_ops.errors import UsageError
 
@@ -33,6 +47,7 @@ app.add_typer(quarantine.app, name="quarantine")
 app.command(name="query", epilog=query.EXAMPLE)(query.query)
 app.command(name="report", epilog=report.EXAMPLE)(report.report)
 app.command(name="verify", epilog=verify.EXAMPLE)(verify.verify)
+app.command(name="maintenance", epilog=maintenance.EXAMPLE)(maintenance.maintenance)
 app.add_typer(evaluate.app, name="evaluate")
 app.add_typer(judges.app, name="judges")
 app.add_typer(engine.app, name="engine")

@@ -1,4 +1,4 @@
-"""The declared point around each call by which a night's job makes something durable: tables, staged files, ledger, progress, vectors.
+"""The declared point around each call by which a job makes something durable: tables, staged files, ledger, progress, vectors.
 
     with effect("table.commit", "intent_tags"):
         delta.create_write_transaction(...)
@@ -17,6 +17,9 @@ from typing import Literal, NamedTuple, get_args
 Point = Literal[
     "table.create",  # a table's folder and first version; later a commit that adds columns of a newer contract
     "table.commit",  # a commit of files that were checked
+    "table.drop",  # a commit that takes generations out which nothing names
+    "table.vacuum",  # files removed that no log names, and the two commits that say so
+    "table.checkpoint",  # a log summed up, its old entries removed
     "attempt.claim",  # the empty commit that takes an attempt number
     "part.write",  # a row group of a file that is going to be committed
     "part.sync",  # that file whole and on the disk
@@ -24,9 +27,12 @@ Point = Literal[
     "stage.folder",  # a job's own folder for what it computes
     "stage.write",  # rows in that folder
     "stage.remove",  # the folder after publishing
+    "staging.remove",  # what dead attempts left of it
     "ledger.create",  # a segment of recorded answers
     "ledger.append",  # a batch of answers, down to the disk
+    "ledger.remove",  # answers past their retention
     "progress.append",  # a line for whoever watches
+    "progress.remove",  # the lines of nights that ended
     "vectors.write",  # embedded texts beside their place
     "vectors.rename",  # and at it
 ]

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from recgpt_ops.delta.pointer import claim_attempt
+from recgpt_ops.delta.reading import dropped_places
 from recgpt_ops.delta.records import append_records, read_rows
 from recgpt_ops.delta.warehouse import Warehouse, open_warehouse
 from recgpt_ops.effects import effect
@@ -128,6 +129,7 @@ def run_recorded(stage: str, arguments: argparse.Namespace, work: Work) -> None:
     warehouse = open_warehouse(arguments.warehouse)
     history = read_rows(warehouse, "nights", where=None)
     mine = [row for row in history if row["publish_id"] == arguments.publish_id]
+    refuse_dropped(warehouse, arguments.ds, arguments.publish_id)
     done = [row for row in mine if row["stage"] == stage and row["state"] == "done"]
     if done:
         print_manifest(stage, done[0])
@@ -145,6 +147,15 @@ def run_recorded(stage: str, arguments: argparse.Namespace, work: Work) -> None:
     row = record_state(run, counts, state="done", seconds=time.monotonic() - started)
     report_progress(run, stage, 1, 1)
     print_manifest(stage, row)
+
+
+def refuse_dropped(warehouse: Warehouse, ds: str, publish_id: str) -> None:
+    """A generation that maintenance dropped is not gone on with: the stages that are done have no rows any more."""
+    if any(partition == ds and dropped == publish_id for _, partition, dropped in dropped_places(warehouse)):
+        raise UsageError(
+            f"ds={ds}: generation {publish_id} was dropped by maintenance, since nothing visible had named it for night.keep_days; "
+            "start a new run, do not clear the old one"
+        )
 
 
 def find_run(

@@ -106,7 +106,7 @@ class Ledger:
     root: str | None
     flush_count: int
     flush_seconds: float
-    keep_days: int  # for maintenance, which is still to come: nothing is dropped yet
+    keep_days: int  # of recorded answers; without them a rebuild asks the model again
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class Night:
     cron_time_zone: str  # the head DAG is due at midnight here, see dags.common.dates.due_hour; the business time zone of the warehouse
     is_scheduled: bool  # whether that clock starts nights; false where days are of the past, and nights are asked for
     deadline_hours: float  # a DAG of a night that takes longer since it was queued is told as late
-    keep_days: int  # of generations that nothing visible names; for maintenance, as above
+    keep_days: int  # of generations that nothing visible names, and of progress lines
 
 
 @dataclass(frozen=True)

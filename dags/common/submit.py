@@ -1,4 +1,4 @@
-"""Tasks that run our jobs as child processes: `spark_task` and `publish_task`. What runs on Ray is in ray_jobs.py.
+"""Tasks that run our jobs as child processes: `spark_task`, `publish_task` and `upkeep_task`. What runs on Ray is in ray_jobs.py.
 
 A task takes its job for done only when the job said so itself: exit code 0 **and** the line `RECGPT-MANIFEST {...}` that the job
 prints after its row `done` stands in `nights`. Afterwards the task tells the assets of the job's tables, keyed by ds.
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
-from dags.common.arguments import RunIdentity, audience_arguments, job_arguments, run_identity
+from dags.common.arguments import RunIdentity, absolute, audience_arguments, job_arguments, run_identity
 from dags.common.assets import table_asset, tables_of
 from dags.common.lineage import lineage_of
 from recgpt_ops.errors import UsageError
@@ -58,7 +58,7 @@ def require_manifest(job: str, output: str) -> dict[str, Any]:
 
 
 def reason_of(lines: list[str]) -> str:
-    """Why a job failed: the line it told on stderr (`user_contexts: ...`) and what follows it, else its last line."""
+    """The last thing that a job said; of one that failed its reason, which it tells on stderr (`user_contexts: ...`)."""
     told = [line for line in lines if line.strip()]
     return told[-1] if told else "it said nothing"
 
@@ -125,7 +125,14 @@ class ProcessJobOperator(JobOperator):
     def execute(self, context: Any) -> dict[str, Any]:
         """Runs the job to its end and returns its manifest."""
         identity = self.identify(context)
-        guarded = [sys.executable, "-m", "dags.common.guard", *self.command(context, identity)]
+        lines = self.run_child(self.command(context, identity))
+        manifest = require_manifest(self.job, "\n".join(lines))
+        self.tell_assets(context, identity)
+        return manifest
+
+    def run_child(self, command: list[str]) -> list[str]:
+        """Runs a command to its end and returns its last lines; raises why it failed."""
+        guarded = [sys.executable, "-m", "dags.common.guard", *command]
         lines: deque[str] = deque(maxlen=TAIL_LINES)
         self.child = subprocess.Popen(
             guarded, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
@@ -142,9 +149,7 @@ class ProcessJobOperator(JobOperator):
             code = child.wait()
         if code != 0 or self.is_killed:
             self.fail(code, list(lines))
-        manifest = require_manifest(self.job, "\n".join(lines))
-        self.tell_assets(context, identity)
-        return manifest
+        return list(lines)
 
     def on_kill(self) -> None:
         """Ends the job when somebody ends the task."""
@@ -155,6 +160,17 @@ class ProcessJobOperator(JobOperator):
         """Closes the pipe that the guard watches."""
         if self.child is not None and self.child.stdin is not None:
             self.child.stdin.close()
+
+
+class UpkeepOperator(ProcessJobOperator):
+    """A job that belongs to no night: it has no day, leaves no manifest and tells no asset."""
+
+    def execute(self, context: Any) -> dict[str, Any]:
+        """Runs the job to its end and returns its last line."""
+        params = context.get("params") or {}
+        self.warehouse = absolute(params.get("warehouse") or load_settings().warehouse)
+        lines = self.run_child([sys.executable, "-m", module_of(self.job), "--warehouse", self.warehouse])
+        return {"told": reason_of(lines)}
 
 
 def spark_task(table: str, *, limit: timedelta, is_head: bool = False) -> ProcessJobOperator:
@@ -169,3 +185,8 @@ def publish_task(*, limit: timedelta) -> ProcessJobOperator:
     """The task that moves the pointer."""
     job = load_contract("publications").producer
     return ProcessJobOperator(task_id=Path(job).stem, job=job, execution_timeout=limit)
+
+
+def upkeep_task(job: str, *, limit: timedelta, trigger_rule: str = "all_success") -> UpkeepOperator:
+    """A task of maintenance_daily."""
+    return UpkeepOperator(task_id=Path(job).stem, job=job, execution_timeout=limit, trigger_rule=trigger_rule)

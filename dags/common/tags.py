@@ -15,6 +15,7 @@ class Tag(StrEnum):
     INTENTS = "intents"
     EXPLANATIONS = "explanations"
     JUDGING = "judging"
+    UPKEEP = "upkeep"  # belongs to no night
     PUBLISHES = "publishes"  # moves the pointer: readers see another generation afterwards
 
 

@@ -31,7 +31,6 @@ def verify(
         ds=ds,
         ledger=ledger_root(settings, opened.root),
         ledger_days=settings.ledger.keep_days,
-        generation_days=settings.night.keep_days,
     )
     tell(sys.stdout, found.summary)
     return 1 if found.differences else 0

@@ -12,7 +12,7 @@ from recgpt_ops.contexts.behaviors import count_unmatched
 from recgpt_ops.contexts.buckets import STATE_TABLES, StateTable, bucket_span, calendar_buckets
 from recgpt_ops.contexts.feeds import arrived_events
 from recgpt_ops.contexts.histories import buckets_to_build, build_histories, touched_buckets
-from recgpt_ops.delta.certificates import Certificate, certificates
+from recgpt_ops.delta.certificates import Certificate, standing_certificates
 from recgpt_ops.delta.generations import publish_files, stage_directory
 from recgpt_ops.delta.inputs import feed_digests
 from recgpt_ops.delta.reading import state_generations
@@ -38,7 +38,7 @@ def refresh_buckets(
     session: SparkSession, warehouse: Warehouse, table: StateTable, *, ds: str, publish_id: str, fence: int, max_bucket_entries: int
 ) -> Refresh:
     """Builds and publishes a new generation of every bucket of the night that needs one; nothing is written when none does."""
-    found = certificates(warehouse, table=table)
+    found = standing_certificates(warehouse, table)
     earlier = {made.arrived_cut_ds for made in found if made.arrived_cut_ds is not None and made.arrived_cut_ds <= ds}
     digest_at = feed_digests(warehouse, FEED, {ds, *earlier})
     events = arrived_events(session, warehouse, ds)

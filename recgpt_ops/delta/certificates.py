@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from functools import reduce
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 import pyarrow as pa
@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
 from recgpt_ops.delta.digests import DigestPass, Sums
-from recgpt_ops.delta.reading import read_arrow, read_rows
+from recgpt_ops.delta.reading import dropped_places, read_arrow, read_rows
 from recgpt_ops.delta.records import append_records
 from recgpt_ops.delta.schemas import TIMESTAMP
 from recgpt_ops.delta.warehouse import Warehouse
@@ -63,6 +63,20 @@ class Certificate:
         return row_id((self.table_name, self.partition, self.publish_id))
 
 
+class Place(NamedTuple):
+    """One generation of one table, as a certificate names it."""
+
+    table: str
+    partition: str
+    publish_id: str
+
+    def __str__(self) -> str:
+        contract = load_contract(self.table)
+        if contract.kind == "feed":
+            return f"{self.table}, import {self.publish_id}"
+        return f"{self.table}, {contract.partition_by[0]}={self.partition}, generation {self.publish_id}"
+
+
 COLUMNS = tuple(field.name for field in fields(Certificate) if field.name != "warnings")
 MADE_WITH = tuple(name for name in COLUMNS if name != "certificate_sha256")
 
@@ -82,6 +96,17 @@ def certificates(warehouse: Warehouse, *, table: str | None = None, publish_id: 
     where = reduce(lambda left, right: left & right, terms) if terms else None
     found = [Certificate(**row) for row in read_rows(warehouse, "certificates", columns=COLUMNS, where=where)]  # type: ignore[arg-type]  # columns of the contract
     return sorted(found, key=lambda certificate: (certificate.made_at, certificate.table_name, certificate.partition))
+
+
+def place_of(certificate: Certificate) -> Place:
+    """What a certificate is about."""
+    return Place(certificate.table_name, certificate.partition, certificate.publish_id)
+
+
+def standing_certificates(warehouse: Warehouse, table: str) -> list[Certificate]:
+    """The certificates of a table, oldest first, but for those of generations that maintenance has dropped."""
+    dropped = dropped_places(warehouse)
+    return [certificate for certificate in certificates(warehouse, table=table) if place_of(certificate) not in dropped]
 
 
 def find_certificates(

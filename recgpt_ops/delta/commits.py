@@ -20,6 +20,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from recgpt_ops.delta.faults import told_plainly
 from recgpt_ops.delta.locks import commit_lock
+from recgpt_ops.delta.reading import DataFile, table_files
 from recgpt_ops.delta.schemas import arrow_schema
 from recgpt_ops.delta.staging import PARTITION_VALUE, PartFile, remove_parts, write_parts
 from recgpt_ops.delta.warehouse import Warehouse
@@ -89,7 +90,15 @@ def add_files(delta: DeltaTable, contract: Contract, parts: Sequence[PartFile], 
     actions: list[AddAction | RemoveAction] = [
         AddAction(part.path, part.size_bytes, dict(part.partition), now, True, json.dumps({"numRecords": part.row_count})) for part in parts
     ]
-    with effect("table.commit", contract.name), commit_lock(Path(delta.table_uri.removeprefix("file://"))):
+    with effect("table.commit", contract.name):
+        commit_actions(delta, contract, actions, properties)
+
+
+def commit_actions(
+    delta: DeltaTable, contract: Contract, actions: list[AddAction | RemoveAction], properties: CommitProperties | None
+) -> None:
+    """One commit of files that come or go, under the table's lock."""
+    with commit_lock(Path(delta.table_uri.removeprefix("file://"))):
         delta.create_write_transaction(
             actions,
             mode="append",
@@ -97,6 +106,29 @@ def add_files(delta: DeltaTable, contract: Contract, parts: Sequence[PartFile], 
             partition_by=list(contract.partition_by),
             commit_properties=properties,
         )
+
+
+def remove_files(warehouse: Warehouse, contract: Contract, files: Sequence[DataFile]) -> None:
+    """Takes files out of the log in one commit; those that are out already are left alone. On the disk they stay until vacuum."""
+    root = Path(warehouse.path(contract.name))
+    for _ in range(MAX_TRIES):
+        delta = warehouse.open(contract.name)
+        present = {file.path for file in table_files(delta, contract)}
+        now = int(time.time() * 1000)
+        actions: list[AddAction | RemoveAction] = [
+            RemoveAction(str(Path(file.path).relative_to(root)), True, now, file.size_bytes, dict(file.partition))
+            for file in files
+            if file.path in present
+        ]
+        if not actions:
+            return
+        try:
+            with told_plainly(contract.table_id, root=warehouse.root), effect("table.drop", contract.name):
+                commit_actions(delta, contract, actions, None)
+        except CommitFailedError:
+            continue  # somebody committed in between
+        return
+    raise NightError(f"{contract.table_id}: other jobs kept committing for {MAX_TRIES} tries; run maintenance again")
 
 
 def append_rows(warehouse: Warehouse, contract: Contract, delta: DeltaTable, rows: pa.Table, *, properties: CommitProperties) -> None:

@@ -122,6 +122,12 @@ def read_generation(
     return read_files(load_contract(table), files, columns=columns, where=where)
 
 
+def dropped_places(warehouse: Warehouse) -> set[tuple[str, str, str]]:
+    """(table, partition, publish_id) of every generation that maintenance has dropped; their certificates stay."""
+    rows = read_rows(warehouse, "dropped_generations", columns=["table_name", "partition", "publish_id"])
+    return {(str(row["table_name"]), str(row["partition"]), str(row["publish_id"])) for row in rows}
+
+
 def state_generations(warehouse: Warehouse, table: str, *, arrived_cut_ds: str) -> dict[str, str]:
     """Bucket -> publish_id of its newest generation whose cut is at or before `arrived_cut_ds`; an empty bucket is there too.
 
@@ -130,7 +136,9 @@ def state_generations(warehouse: Warehouse, table: str, *, arrived_cut_ds: str) 
     where = (pads.field("table_name") == table) & (pads.field("arrived_cut_ds") <= arrived_cut_ds)
     rows = read_rows(warehouse, "certificates", columns=["partition", "publish_id", "arrived_cut_ds", "made_at"], where=where)
     rows.sort(key=lambda row: (row["arrived_cut_ds"], row["made_at"], row["publish_id"]))
-    return {str(row["partition"]): str(row["publish_id"]) for row in rows}
+    dropped = dropped_places(warehouse)
+    found = [(str(row["partition"]), str(row["publish_id"])) for row in rows]
+    return {bucket: publish_id for bucket, publish_id in found if (table, bucket, publish_id) not in dropped}
 
 
 def state_files(warehouse: Warehouse, table: str, generations: Mapping[str, str]) -> list[DataFile]:

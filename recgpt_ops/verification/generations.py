@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
 
-from recgpt_ops.delta.certificates import Certificate
+from recgpt_ops.delta.certificates import Certificate, Place, place_of
 from recgpt_ops.delta.digests import DigestPass, Sums, volatile_columns
 from recgpt_ops.delta.faults import told_plainly
 from recgpt_ops.delta.generations import SCAN_ROWS, SCOPE_COLUMNS
@@ -18,11 +17,11 @@ from recgpt_ops.errors import RecgptError
 from recgpt_ops.tables import Contract, all_contracts
 from recgpt_ops.verification.files import RESTORE, check_keys, sound_files
 from recgpt_ops.verification.findings import Findings
-from recgpt_ops.verification.scope import Place, Scope, place_of
+from recgpt_ops.verification.scope import Scope
 from recgpt_ops.verification.tables import Tables
 
 
-def check_generations(findings: Findings, tables: Tables, scope: Scope, *, keep_days: int) -> None:
+def check_generations(findings: Findings, tables: Tables, scope: Scope) -> None:
     """Every table whose rows are certified; with one night in scope the feeds are left out."""
     for contract in all_contracts().values():
         if contract.kind == "record" or (contract.kind == "feed" and scope.ds is not None):
@@ -34,14 +33,14 @@ def check_generations(findings: Findings, tables: Tables, scope: Scope, *, keep_
             if files and not certified:  # a copy of the feeds alone
                 findings.cannot(f"{contract.name}: none of its imports was certified in this warehouse; to have that, import again")
                 continue
-            check_rows(findings, tables, scope, contract, certified, files, keep_days=keep_days)
+            check_rows(findings, tables, scope, contract, certified, files)
             continue
         by_generation: dict[str, list[Certificate]] = defaultdict(list)
         for certificate in certified:
             by_generation[certificate.publish_id].append(certificate)
         for publish_id, some in sorted(by_generation.items()):
             theirs = [file for file in files if file.partition["publish_id"] == publish_id]
-            check_rows(findings, tables, scope, contract, some, theirs, keep_days=keep_days)
+            check_rows(findings, tables, scope, contract, some, theirs)
         check_keys(findings, tables, contract, files, where=contract.name, next_step=RESTORE)
 
 
@@ -57,8 +56,6 @@ def check_rows(
     contract: Contract,
     certified: Sequence[Certificate],
     files: Sequence[DataFile],
-    *,
-    keep_days: int,
 ) -> None:
     """The rows of one generation (of a feed: of all its imports) against its certificates."""
     column = SCOPE_COLUMNS[contract.kind]
@@ -71,7 +68,7 @@ def check_rows(
         return
     for certificate in certified:
         findings.counts["generations"] += 1
-        compare(findings, scope, contract, certificate, sums.pop(certificate.partition, Sums()), files, keep_days=keep_days)
+        compare(findings, scope, contract, certificate, sums.pop(certificate.partition, Sums()), files)
     for partition, found in sorted(sums.items()):
         if scope.ds is None or contract.kind != "state":
             publish_id = partition if contract.kind == "feed" else files[0].partition["publish_id"]
@@ -102,18 +99,15 @@ def compare(
     certificate: Certificate,
     sums: Sums,
     files: Sequence[DataFile],
-    *,
-    keep_days: int,
 ) -> None:
     """One certificate against what was found."""
     place = place_of(certificate)
     mine = list(own_files(contract, certificate, files))
     if certificate.row_count and not mine and not sums.row_count and contract.kind != "feed":
-        is_old = certificate.made_at < datetime.now(UTC) - timedelta(days=keep_days)
-        if is_old and place not in scope.needed:
+        if place in scope.dropped and place not in scope.needed:
             findings.counts["dropped generations"] += 1
             return
-        why = "something visible names it" if place in scope.needed else f"it is younger than {keep_days} days"
+        why = "something visible names it" if place in scope.needed else "maintenance did not drop it"
         findings.differ(
             str(place), expected=f"{certificate.row_count} rows, since {why}", got="no file", next_step=next_step(contract, place.partition)
         )

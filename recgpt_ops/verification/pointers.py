@@ -6,13 +6,22 @@ import json
 from collections import defaultdict
 from collections.abc import Sequence
 
-from recgpt_ops.delta.certificates import Certificate, certificate_sha256, generation_digest, input_certificates, keys_digest, stage_of
+from recgpt_ops.delta.certificates import (
+    Certificate,
+    Place,
+    certificate_sha256,
+    generation_digest,
+    input_certificates,
+    keys_digest,
+    place_of,
+    stage_of,
+)
 from recgpt_ops.delta.pointer import app_id, publication_sha256
 from recgpt_ops.delta.reading import read_rows
 from recgpt_ops.nights import FIRST_STAGE, InputVersion
 from recgpt_ops.tables import all_contracts
 from recgpt_ops.verification.findings import Findings
-from recgpt_ops.verification.scope import Place, Row, Scope, origins, place_of
+from recgpt_ops.verification.scope import Row, Scope, origins
 from recgpt_ops.verification.tables import Tables
 
 MOVE = "publications is append-only: restore it from a backup, or publish the night anew by recgpt night --ds {ds} --rebuild"

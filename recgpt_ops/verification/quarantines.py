@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from recgpt_ops.delta.certificates import Certificate, quarantine_of, quarantined_digest, stage_of
+from recgpt_ops.delta.certificates import Certificate, Place, place_of, quarantine_of, quarantined_digest, stage_of
 from recgpt_ops.delta.digests import text_sql
 from recgpt_ops.delta.reading import read_files
 from recgpt_ops.tables import load_contract
 from recgpt_ops.verification.files import RESTORE
 from recgpt_ops.verification.findings import MOST_LINES, Findings
-from recgpt_ops.verification.scope import Place, Scope, place_of
+from recgpt_ops.verification.scope import Scope
 from recgpt_ops.verification.tables import Tables, scalar
 
 KEEP_DAYS = 90  # the contract's retention: what is older may have been dropped

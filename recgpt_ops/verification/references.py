@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 import duckdb
 
+from recgpt_ops.delta.certificates import Place, place_of
 from recgpt_ops.delta.reading import files_dataset
 from recgpt_ops.publishing import RESULT_TABLE
 from recgpt_ops.tables import Contract, all_contracts, load_contract
 from recgpt_ops.verification.findings import MOST_LINES, Findings
 from recgpt_ops.verification.generations import next_step
-from recgpt_ops.verification.scope import Place, Row, Scope, origins, place_of
+from recgpt_ops.verification.scope import Row, Scope, origins
 from recgpt_ops.verification.tables import Tables, scalar
 
 COMPUTED = "status IN ('computed', 'carried')"

@@ -13,8 +13,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from recgpt_ops.delta.certificates import Certificate, certificates
-from recgpt_ops.delta.reading import read_rows, state_generations
+from recgpt_ops.delta.certificates import Certificate, Place, certificates, place_of
+from recgpt_ops.delta.reading import dropped_places, read_rows, state_generations
 from recgpt_ops.errors import UsageError
 from recgpt_ops.ids import publish_id_of
 from recgpt_ops.tables import all_contracts, load_contract
@@ -27,22 +27,11 @@ STATE_TABLES = ("behavior_days", "behavior_months", "behavior_years")
 Row = Mapping[str, Any]
 
 
-class Place(NamedTuple):
-    """One generation of one table, as a certificate names it."""
-
-    table: str
-    partition: str
-    publish_id: str
-
-    def __str__(self) -> str:
-        contract = load_contract(self.table)
-        if contract.kind == "feed":
-            return f"{self.table}, import {self.publish_id}"
-        return f"{self.table}, {contract.partition_by[0]}={self.partition}, generation {self.publish_id}"
-
-
 class Scope(NamedTuple):
-    """`publications`, `nights` and `certificates` in scope; `shown` are the publications that readers see, `every` all certificates."""
+    """`publications`, `nights` and `certificates` in scope; `shown` are the publications that readers see, `every` all certificates.
+
+    `dropped` are the generations that maintenance has dropped, `needed` those that have to be there.
+    """
 
     ds: str | None
     publications: Sequence[Row]
@@ -51,16 +40,12 @@ class Scope(NamedTuple):
     certificates: Sequence[Certificate]
     every: Sequence[Certificate]
     needed: frozenset[Place]
+    dropped: frozenset[Place]
 
     def days(self) -> list[str]:
         """The business dates of everything in scope."""
         nights = {certificate.partition for certificate in self.certificates if load_contract(certificate.table_name).kind == "night"}
         return sorted(nights | {str(row["ds"]) for row in self.publications})
-
-
-def place_of(certificate: Certificate) -> Place:
-    """What a certificate is about."""
-    return Place(certificate.table_name, certificate.partition, certificate.publish_id)
 
 
 def origins(nights: Sequence[Row], publication: Row) -> list[str]:
@@ -113,7 +98,16 @@ def find_scope(findings: Findings, tables: Tables, ds: str | None) -> Scope:
     ]
     if ds is None:
         needed |= {place for place in places if load_contract(place.table).kind == "feed"}
-    return Scope(ds, publications, list(newest.values()), nights, chosen, every, frozenset(needed))
+    return Scope(
+        ds,
+        publications,
+        list(newest.values()),
+        nights,
+        chosen,
+        every,
+        frozenset(needed),
+        frozenset(map(Place._make, dropped_places(warehouse))),
+    )
 
 
 def named_places(tables: Tables, shown: Sequence[Row], nights: Sequence[Row], places: set[Place]) -> set[Place]:

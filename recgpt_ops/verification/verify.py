@@ -1,6 +1,6 @@
 """The whole verification, check after check; each is told apart in the one line that a difference is.
 
-found = verify_warehouse(warehouse, ds=None, ledger=Path("_ledger"), ledger_days=14, generation_days=14)
+found = verify_warehouse(warehouse, ds=None, ledger=Path("_ledger"), ledger_days=14)
 found.differences, found.not_verifiable, found.summary
 """
 
@@ -23,12 +23,10 @@ from recgpt_ops.verification.scope import find_scope
 from recgpt_ops.verification.tables import open_tables
 
 
-def verify_warehouse(
-    warehouse: Warehouse, findings: Findings, *, ds: str | None, ledger: Path, ledger_days: int, generation_days: int
-) -> Findings:
+def verify_warehouse(warehouse: Warehouse, findings: Findings, *, ds: str | None, ledger: Path, ledger_days: int) -> Findings:
     """Recomputes everything from the tables. With `ds` one night and what it names; feeds are then left out.
 
-    `ledger_days` and `generation_days` are the retentions of the ledger and of generations that nothing names.
+    `ledger_days` is the retention of the ledger. What maintenance dropped is counted, and missed only where something visible names it.
     """
     if not warehouse.exists("certificates"):
         raise UsageError(f"warehouse {warehouse.root}: nothing was certified in it yet; run `recgpt import` first")
@@ -39,7 +37,7 @@ def verify_warehouse(
                 files = sound_files(findings, tables, contract, **partitions)
                 check_keys(findings, tables, contract, files, where=contract.name, next_step=RESTORE)
         scope = find_scope(findings, tables, ds)
-        check_generations(findings, tables, scope, keep_days=generation_days)
+        check_generations(findings, tables, scope)
         check_certificates(findings, tables, scope)
         check_publications(findings, tables, scope)
         check_users(findings, tables, scope)

@@ -12,7 +12,8 @@ from recgpt_ops.settings import load_settings
 from recgpt_ops.tables import ROOT, SCHEMAS, all_contracts
 from tests.architecture.sources import source_files
 
-VERBS = {"jobs/publish_night.py"}  # jobs that make no table of their own name
+VERBS = {"jobs/publish_night.py", "jobs/drop_generations.py"}  # jobs that make no table of their own name
+TELLERS = {"jobs/check_freshness.py"}  # jobs that make no table at all
 
 
 def jobs() -> list[str]:
@@ -26,6 +27,8 @@ def test_every_contract_was_found():
 def test_every_job_makes_the_table_of_its_name_or_is_named_as_an_exception():
     producers = {contract.producer for contract in all_contracts().values()}
     for job in jobs():
+        if job in TELLERS:
+            continue
         table = job.removesuffix(".py").split("/")[-1]
         assert job in producers, f"{job}: no contract names it as producer"
         assert table in all_contracts() or job in VERBS or job == "jobs/ray/intents.py", job

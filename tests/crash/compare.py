@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from recgpt_ops.delta.certificates import certificates
 from recgpt_ops.delta.pointer import visible_publications
-from recgpt_ops.delta.reading import read_rows
+from recgpt_ops.delta.reading import generation_files, read_rows
 from recgpt_ops.delta.sql import connect
 from recgpt_ops.delta.warehouse import open_warehouse
 from recgpt_ops.ledger.summaries import ledger_root
+from recgpt_ops.maintenance.maintain import Ages, maintain
 from recgpt_ops.settings import load_settings
 from recgpt_ops.tables import all_contracts
 from recgpt_ops.verification.findings import Findings
@@ -74,9 +76,20 @@ def shown(root: Path) -> Shown:
         ds=None,
         ledger=ledger_root(settings, warehouse.root),
         ledger_days=settings.ledger.keep_days,
-        generation_days=settings.night.keep_days,
     )
     return Shown(keys, rows, made, visible, calls, [difference.line for difference in findings.differences])
+
+
+def orphans(root: Path) -> list[str]:
+    """What is left below a warehouse, after maintenance that spares no age, of which no table's log knows."""
+    warehouse, ages = open_warehouse(str(root)), Ages(timedelta(0), timedelta(days=1), timedelta(0))
+    for _ in range(2):  # files of generations that the first drops go with the second's vacuum
+        maintain(warehouse, ledger=root / "_ledger", ages=ages, now=datetime.now(UTC), say=lambda _: None)
+    tables = [name for name in all_contracts() if warehouse.exists(name)]
+    named = {Path(file.path) for table in tables for file in generation_files(warehouse, table)}
+    left = [path for table in tables for path in Path(warehouse.path(table)).rglob("*.parquet") if "_delta_log" not in path.parts]
+    staged = [path for path in (root / "_staging").rglob("*") if path.is_file()]
+    return [f"orphan {path.relative_to(root)}" for path in sorted({*left, *staged} - named)]
 
 
 def told(row: dict[str, Any], volatile: tuple[str, ...]) -> str:

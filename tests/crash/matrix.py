@@ -34,7 +34,7 @@ from typing import Any, NamedTuple, TypeVar
 from recgpt_ops.llm.models import model_directory, models_root
 from recgpt_ops.settings import load_settings
 from recgpt_ops.tables import ROOT
-from tests.crash.compare import Shown, compare, shown
+from tests.crash.compare import Shown, compare, orphans, shown
 from tests.crash.night import BOUND, JOBS, prepare, run_jobs
 from tests.crash.watches import Kill, Killer, Timed, Witness
 
@@ -187,6 +187,7 @@ def killed_night(scratch: Path, kill: Kill, unkilled: Unkilled) -> dict[str, Any
         else:
             difference = compare(forked(lambda: shown(root)), unkilled.shown)
             lost, doubled, others = difference.lost, difference.doubled, others + difference.others
+            others += forked(lambda: orphans(root))
         made = Counter(calls.read_text().split()) if calls.exists() else Counter[str]()
     repeated = (made - unkilled.calls).total()
     return {"lost": lost, "doubled": doubled, "repeated": repeated, "others": others, "took": round(time.monotonic() - started, 1)}

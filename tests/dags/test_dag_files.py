@@ -15,12 +15,14 @@ from dags.contexts_daily import dag as contexts_daily
 from dags.explanations_daily import dag as explanations_daily
 from dags.intents_daily import dag as intents_daily
 from dags.judging_daily import dag as judging_daily
+from dags.maintenance_daily import dag as maintenance_daily
 from recgpt_ops.settings import load_settings
 from recgpt_ops.tables import ROOT, all_contracts
 
 FILES = sorted(path for path in (ROOT / "dags").glob("*.py") if path.stem != "__init__")
 DAGS = [contexts_daily, intents_daily, explanations_daily, judging_daily]  # in the order of the night
 TASKS = [task for dag in DAGS for task in dag.tasks]
+EVERY = [*DAGS, maintenance_daily]
 
 
 def jobs_before(task) -> set[str]:
@@ -30,11 +32,11 @@ def jobs_before(task) -> set[str]:
 
 
 def test_every_file_is_one_dag_of_the_same_name():
-    assert [path.stem for path in FILES] == ["contexts_daily", "explanations_daily", "intents_daily", "judging_daily"]
-    assert sorted(dag.dag_id for dag in DAGS) == [path.stem for path in FILES]
+    assert [path.stem for path in FILES] == ["contexts_daily", "explanations_daily", "intents_daily", "judging_daily", "maintenance_daily"]
+    assert sorted(dag.dag_id for dag in EVERY) == [path.stem for path in FILES]
 
 
-@pytest.mark.parametrize("dag", DAGS, ids=lambda dag: dag.dag_id)
+@pytest.mark.parametrize("dag", EVERY, ids=lambda dag: dag.dag_id)
 def test_a_dag_has_manual_tags_and_runs_one_at_a_time(dag):
     for heading in ("**Delivers**", "**Reads**", "**Starts**", "**By hand**", "**Backfill**", "**When a task fails**", "**Do not**"):
         assert heading in dag.doc_md
@@ -44,7 +46,7 @@ def test_a_dag_has_manual_tags_and_runs_one_at_a_time(dag):
     assert (dag.catchup, dag.max_active_runs) == (False, 1)
 
 
-@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.task_id)
+@pytest.mark.parametrize("task", [*TASKS, *maintenance_daily.tasks], ids=lambda task: task.task_id)
 def test_a_task_has_owner_retries_time_limit_and_failure_callback(task):
     assert task.owner == OWNER
     assert task.retries == 2
@@ -53,7 +55,7 @@ def test_a_task_has_owner_retries_time_limit_and_failure_callback(task):
 
 
 def test_every_parameter_is_described_and_documented_in_the_manual():
-    for dag in DAGS:
+    for dag in EVERY:
         for name, param in dag.params.items():
             described = dag.params.get_param(name)
             assert described.description, (dag.dag_id, name)

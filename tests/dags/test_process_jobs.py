@@ -6,11 +6,13 @@ import subprocess
 import sys
 import threading
 import time
+from datetime import timedelta
 
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from dags.common.submit import ProcessJobOperator, spark_task
+from dags.common.submit import ProcessJobOperator, spark_task, upkeep_task
+from recgpt_ops.delta.warehouse import open_warehouse
 from recgpt_ops.errors import UsageError
 from recgpt_ops.tables import ROOT
 from tests.dags.doubles import Events
@@ -117,3 +119,12 @@ def test_a_run_without_a_date_fails_at_once(monkeypatch):
 def test_a_spark_task_of_a_table_that_ray_makes_is_refused():
     with pytest.raises(UsageError, match="no Spark job"):
         spark_task("intent_tags", limit=None)
+
+
+def test_upkeep_belongs_to_no_day_and_fails_with_what_the_job_told(tmp_path):
+    task = upkeep_task("jobs/check_freshness.py", limit=timedelta(minutes=1))
+    with pytest.raises(AirflowFailException, match=r"warehouse .* does not exist; run `recgpt import`"):
+        task.execute({"params": {"warehouse": str(tmp_path / "none")}})
+    assert task.exit_code == UsageError.exit_code
+    open_warehouse(str(tmp_path / "shop"), create=True)
+    assert task.execute({"params": {"warehouse": str(tmp_path / "shop")}})["told"].startswith("FRESH v2: newest night none")

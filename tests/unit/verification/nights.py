@@ -61,10 +61,10 @@ def copy_of(warehouse: Warehouse, folder: Path) -> Warehouse:
     return Warehouse(str(shutil.copytree(warehouse.root, folder / "copy")))
 
 
-def verify(warehouse: Warehouse, *, ds: str | None = None, ledger_days: int = 14, generation_days: int = 14) -> Findings:
+def verify(warehouse: Warehouse, *, ds: str | None = None, ledger_days: int = 14) -> Findings:
     """What `recgpt verify` finds."""
     ledger = Path(warehouse.root) / "_ledger"
-    return verify_warehouse(warehouse, Findings(), ds=ds, ledger=ledger, ledger_days=ledger_days, generation_days=generation_days)
+    return verify_warehouse(warehouse, Findings(), ds=ds, ledger=ledger, ledger_days=ledger_days)
 
 
 def publish(warehouse: Warehouse, table: str, *rows: Row, **terms: Any) -> None:

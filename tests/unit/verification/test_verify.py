@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from recgpt_ops.delta.records import append_records
 from recgpt_ops.delta.warehouse import Warehouse
 from recgpt_ops.errors import UsageError
+from tests.sql.rows import filled
 from tests.unit.verification.damage import (
     add_copy,
     files_of,
@@ -172,10 +174,22 @@ def test_a_ledger_that_is_gone_or_too_old_is_not_verifiable_and_never_right(dama
     assert "not verifiable" in found.summary
 
 
-def test_generations_that_nothing_names_may_be_dropped_once_they_are_old(damaged):
+def test_a_lost_generation_is_a_difference_unless_maintenance_dropped_it(damaged):
+    lost = f"candidate_items, ds={DS}, generation {REBUILT}: expected 4 rows, since maintenance did not drop it, got no file"
     through_delta(damaged, "candidate_items", lambda rows: [row for row in rows if row["publish_id"] != REBUILT])
-    assert f"candidate_items, ds={DS}, generation {REBUILT}: expected 4 rows, since it is younger than 14 days, got no file" in told(
-        damaged
-    )
-    found = verify(damaged, generation_days=0)
+    assert lost in told(damaged)
+    drop(damaged, "candidate_items", REBUILT)
+    found = verify(damaged)
     assert (found.differences, found.counts["dropped generations"]) == ([], 1)
+    through_delta(damaged, "candidate_items", lambda rows: [row for row in rows if row["publish_id"] != SECOND])
+    drop(damaged, "candidate_items", SECOND)
+    assert f"generation {SECOND}: expected 4 rows, since something visible names it, got no file" in told(damaged)
+
+
+def drop(warehouse: Warehouse, table: str, publish_id: str) -> None:
+    """The record of a drop, as maintenance writes it."""
+    append_records(
+        warehouse,
+        "dropped_generations",
+        [filled("dropped_generations", table_name=table, partition=DS, publish_id=publish_id, reason="unnamed")],
+    )
