@@ -204,7 +204,7 @@ def test_what_reads_passes(locked, sql):
         ("SELECT * FROM intent_tag", "did you mean intent_tags?"),
         ("SELECT * FROM Intent_Tags_v2", "did you mean intent_tags_v1?"),
         ("SELECT * FROM night_sumary", "did you mean night_summary?"),
-        ("SELECT * FROM generation", "did you mean explanations?"),  # not stored.generations, which is no one's business
+        ("SELECT * FROM explanation", "did you mean explanations?"),  # not stored.generations, which is no one's business
         ("SELECT tags_count FROM night_summary", "did you mean tag_count?"),
         ("SELECT tagg FROM intent_tags", "did you mean tag?"),
         ("SELECT t.user FROM intent_tags t", "did you mean user_id?"),
