@@ -137,10 +137,10 @@ def told(what: str, sizes: Iterable[tuple[str, int]]) -> list[Done]:
 
 
 def summary(done: Sequence[Done], *, is_dry_run: bool) -> str:
-    """The last line."""
-    if not done:
-        return "maintenance: nothing is old enough to go"
-    size = sum(step.size_bytes for step in done if step.what != "generations") / 1_000_000  # theirs are freed by the vacuum that follows
-    said = "would be freed" if is_dry_run else "were freed"
+    """The last line. What the files of dropped generations take is freed by the vacuum of a later day."""
+    freed = sum(step.size_bytes for step in done if step.what != "generations") / 1_000_000
     later = sum(step.size_bytes for step in done if step.what == "generations") / 1_000_000
-    return f"maintenance: {size:.1f} MB {said}" + (f"; {later:.1f} MB of dropped generations follow in a day" if later else "")
+    if not freed and not later:
+        return "maintenance: nothing is old enough to go"
+    said = f"maintenance: {freed:.1f} MB {'would be' if is_dry_run else 'were'} freed"
+    return f"{said}; {later:.1f} MB of dropped generations follow in a day" if later else said
