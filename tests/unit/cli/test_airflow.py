@@ -161,7 +161,7 @@ def test_what_is_missing_is_told_until_everything_is_there(home):
         assert api.waits_for() == ""
         assert state["unpaused"] == []
         api.unpause()
-        assert state["unpaused"] == ["contexts_daily", "explanations_daily", "intents_daily", "judging_daily"]
+        assert state["unpaused"] == ["contexts_daily", "explanations_daily", "intents_daily", "judging_daily", "maintenance_daily"]
     assert AirflowApi(address, home).waits_for() == "api server"
 
 
