@@ -75,7 +75,8 @@ def judge_night(run: NightRun, counts: StageCounts, *, kind: Kind, task: Callabl
     stage = make_stage(run.warehouse, run.publish_id, (table,))
     summary = ShardSummary()
     if plans:  # also those of which nothing is judged: their rows are counted as excluded
-        summary = run_shards(run, what="verdicts", task=task, plans=plans, extra=(stage,), inputs=inputs, calls=calls)
+        limits = call_limits(judge_settings(run.settings))
+        summary = run_shards(run, what="verdicts", task=task, plans=plans, extra=(stage,), inputs=inputs, calls=calls, limits=limits)
     counts.counts_in, counts.counts_out = inputs, summary.rows[table]
     told = as_detail(summary.tallies, kind, methods=methods, judge_methods=judging.judge_methods)
     counts.detail |= told | {"planned_calls": calls, "level_from": judging.level_from}

@@ -1,6 +1,6 @@
 """Shards of model calls side by side on Ray, watched by their job: how far they are, what they add up to.
 
-    summary = run_shards(run, what="users", task=run_shard, plans=plans, extra=(stage,), inputs=8, calls=330)
+    summary = run_shards(run, what="users", task=run_shard, plans=plans, extra=(stage,), inputs=8, calls=330, limits=limits)
 
 `task(warehouse_root, settings, plan, *extra, board)` runs in a Ray worker and returns its ShardSummary; `shard_engine` gives it the
 engine that all shards of a night share.
@@ -8,6 +8,7 @@ engine that all shards of a night share.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
@@ -18,7 +19,7 @@ import ray
 
 from recgpt_ops.delta.generations import publish_files
 from recgpt_ops.ledger import has_answers
-from recgpt_ops.ledger.summaries import ShardSummary, check_failures, ledger_root, stage_outcome
+from recgpt_ops.ledger.summaries import CallLimits, ShardSummary, check_failures, ledger_root, resume_text, stage_outcome
 from recgpt_ops.llm.ray_session import ray_session
 from recgpt_ops.llm.requests import Engine
 from recgpt_ops.runs import NightRun, StageCounts, report_progress
@@ -76,14 +77,19 @@ def run_shards(
     extra: Sequence[Any],
     inputs: int,
     calls: int,
+    limits: CallLimits,
     turn: Callable[[Any], str] = lambda plan: "",
 ) -> ShardSummary:
     """All shards side by side, with progress; the first error ends the others and comes out as it was raised.
 
-    `what` names the inputs, of which there are `inputs`; `calls` is the most that they may need. `plans` come ordered by `turn`:
+    `what` names the inputs, of which there are `inputs`; `calls` is the most that they may need. `limits` are those of each shard's
+    calls: a stage that finds answers on record says what a kill has cost at most. `plans` come ordered by `turn`:
     those of one turn run side by side, turn after turn, so that they share the engine's memory among themselves only.
     """
     summary = ShardSummary()
+    if told := resume_text(ledger_root(run.settings, run.warehouse.root), ds=run.ds, stage=run.stage, limits=limits):
+        sys.stdout.write(told + "\n")
+        sys.stdout.flush()
     with ray_session(f"{run.stage}, ds={run.ds}"):
         board: Any = ray.remote(ProgressBoard).options(num_cpus=0).remote()
         remote = ray.remote(task).options(num_cpus=1, max_retries=2)

@@ -39,7 +39,7 @@ from recgpt_ops.explanations.landing import (
 )
 from recgpt_ops.explanations.rows import ItemText, Row, Wanted
 from recgpt_ops.explanations.shard import STAGE, ShardPlan, compute_shard, of_shard
-from recgpt_ops.explanations.sharing import find_shared, writer_hash
+from recgpt_ops.explanations.sharing import find_shared, without_failed_verdicts, writer_hash
 from recgpt_ops.explanations.writing import recipe_schemas
 from recgpt_ops.ids import row_id
 from recgpt_ops.ledger.segments import shard_name, shard_names
@@ -128,6 +128,8 @@ def find_wanted(run: NightRun, work: MethodWork, surroundings: Mapping[Place, Su
         run.warehouse, work.wanted, ds=run.ds, scenario=run.scenario, method=work.recipe.name, publish_id=run.publish_id,
         writer_hash=work.writer_hash, with_own_ds=run.why in ("more_users", "replay"),
     )  # fmt: skip
+    if run.why == "replay":
+        work.shared = without_failed_verdicts(run.warehouse, work.shared, method=work.recipe.name)
 
 
 def make_plans(run: NightRun, works: Sequence[MethodWork]) -> list[ShardPlan]:
@@ -216,7 +218,10 @@ def work(run: NightRun, counts: StageCounts) -> None:
     summary = ShardSummary()
     if plans:
         texts = sum(len(plan.wanted) for plan in plans)
-        summary = run_shards(run, what="explanations", task=run_shard, plans=plans, extra=(stage,), inputs=texts, calls=calls)
+        summary = run_shards(
+            run, what="explanations", task=run_shard, plans=plans, extra=(stage,), inputs=texts, calls=calls,
+            limits=call_limits(run.settings),
+        )  # fmt: skip
     told = {one.recipe.name: stage_assignments(run, one, stage, surroundings, items) for one in works}
     counts.counts_in, counts.counts_out = sum(one.users for one in works), summary.rows["explanations"]
     counts.detail |= {

@@ -92,7 +92,15 @@ def work(run: NightRun, counts: StageCounts) -> None:
         # One method after the other: side by side they would push each other's contexts out of the prefix cache, and none would show
         # what it costs by itself.
         summary = run_shards(
-            run, what="users", task=run_shard, plans=shards, extra=(stage,), inputs=users, calls=calls, turn=lambda plan: plan.recipe.name
+            run,
+            what="users",
+            task=run_shard,
+            plans=shards,
+            extra=(stage,),
+            inputs=users,
+            calls=calls,
+            limits=call_limits(run.settings),
+            turn=lambda plan: plan.recipe.name,
         )
     counts.counts_in, counts.counts_out = users, summary.rows["intent_tags"]
     counts.detail |= {

@@ -2,6 +2,7 @@
 
 quarantine of 2017-10-30: u7 (intents, poison), an explanation that u2 and u3 should be shown
 ->  u7, if readers still see no fresh result; u2 and u3, if their assignment still has no text        one order per set of methods
+    (a verdict that failed: the user of the tag, or all who are shown the text)
 ->  night_users once more: u2, u3 and u7 made by the new generation, everybody else by the one that made them before
 """
 
@@ -29,6 +30,10 @@ WITHOUT = {
     "intents": "SELECT method, user_id, user_id FROM night_users WHERE (status = 'failed' OR reason = 'retry')",
     "explanations": "SELECT method, user_id, explanation_id FROM explanation_assignments WHERE status = 'failed'",
     "tag_verdicts": "SELECT method, user_id, user_id FROM tag_verdicts WHERE status = 'failed'",
+    "explanation_verdicts": (
+        "SELECT method, user_id, explanation_id || ' ' || judge_method FROM explanation_verdicts AS v "
+        "JOIN explanation_assignments AS a USING (ds, scenario, method, explanation_id) WHERE v.status = 'failed' AND a.status <> 'failed'"
+    ),
 }
 BY_USER = frozenset({"intents", "user_contexts"})  # stages whose failure leaves the user without any result
 

@@ -4,7 +4,7 @@
     these that name a wanted id -> the explanations they name, with their writer_hash
 
 Only the wanted ids and a few columns are read. Users added to a ds share the older generations of that very ds; a rebuild does not,
-because it must give what the first run gave.
+because it must give what the first run gave. A replay shares no text whose verdict failed.
 """
 
 from __future__ import annotations
@@ -89,3 +89,15 @@ def named_generations(warehouse: Warehouse, shown: set[tuple[str, str]], where: 
     named = where & pads.field("explanation_made_by").is_valid()
     rows = read_files(load_contract("explanation_assignments"), files, columns=["explanation_made_by"], where=named)
     return {str(name) for name in rows["explanation_made_by"].unique().to_pylist()}
+
+
+def without_failed_verdicts(warehouse: Warehouse, shared: dict[str, str], *, method: str) -> dict[str, str]:
+    """The shared texts (explanation_id -> publish_id) but those that a judge failed at.
+
+    A text is judged in the generation that holds it; to be judged again it is written once more, from recorded answers.
+    """
+    files = generation_files(warehouse, "explanation_verdicts", publish_id=set(shared.values()))
+    where = (pads.field("method") == method) & (pads.field("status") == "failed")
+    rows = read_files(load_contract("explanation_verdicts"), files, columns=["publish_id", "explanation_id"], where=where).to_pylist()
+    failed = {(row["explanation_id"], row["publish_id"]) for row in rows}
+    return {explanation_id: publish_id for explanation_id, publish_id in shared.items() if (explanation_id, publish_id) not in failed}

@@ -4,8 +4,9 @@
     tags, call_id = await recorder.call(request, parse=parse_tags, retry=lambda reason: with_reason(request, reason))
     recorder.close()
 
-Refused answers are recorded too: a rerun reads them, refuses them again and makes no call. What was never answered (a dead
-engine, a prompt that is too long) leaves no record.
+Refused answers are recorded too: a rerun reads them, refuses them again and makes no call. So is a request on which engines died
+(`poison`), whose answer is why: a rerun must not kill a third one. What else was never answered (a dead engine, a prompt that is too
+long, a call that never came back) leaves no record.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from recgpt_ops.llm.requests import Answer, Engine, Request
 from recgpt_ops.llm.structured import wasted_tokens
 
 T = TypeVar("T")
+POISON = "poison"  # the reason of a RowError for a request on which engines died
 
 
 class CallRows:
@@ -124,6 +126,8 @@ class CallRecorder:
             record, recorded = found
             self.account.calls_reused += 1
             self.call_rows.is_reused[record] = True
+            if recorded["row"]["status"] == POISON:
+                raise RowError(POISON, recorded["text"])
             return parsed(parse, read_answer(recorded)), id_
         if id_ in self.made:
             answer = await asyncio.shield(self.made[id_])
@@ -139,6 +143,8 @@ class CallRecorder:
                 error if isinstance(error, Exception) else RowError("canceled", "the call that was waited for was canceled")
             )
             future.exception()  # nobody has to be waiting
+            if isinstance(error, RowError) and error.reason == POISON:
+                self.record(request, no_answer(request, error), fingerprint_=print_, id_=id_, try_index=try_index, status=POISON)
             raise
         self.made[id_].set_result(answer)
         try:
@@ -151,7 +157,7 @@ class CallRecorder:
 
     def record(self, request: Request, answer: Answer, *, fingerprint_: str, id_: str, try_index: int, status: str) -> None:
         """Counts the answer, keeps its row and appends it to the segment."""
-        identity = self.engine.identity
+        identity, prices = self.engine.identity, None if status == POISON else self.prices
         computed = None if answer.cached_tokens is None else answer.prompt_tokens - answer.cached_tokens
         row: dict[str, Any] = {
             "call_id": id_,
@@ -176,8 +182,8 @@ class CallRecorder:
             "seconds": round(answer.seconds, 6),
             "finish_reason": answer.finish_reason,
             "status": status,
-            "price": None if self.prices is None else self.prices.of(answer.prompt_tokens, answer.completion_tokens),
-            "currency": None if self.prices is None else self.prices.currency,
+            "price": None if prices is None else prices.of(answer.prompt_tokens, answer.completion_tokens),
+            "currency": None if prices is None else prices.currency,
             "called_at": datetime.now(UTC).isoformat(),
             "answer_digest": answer_digest(answer.text, answer.logprobs),
         }
@@ -243,6 +249,11 @@ class RefusedAnswer(Exception):
 def is_refused_before(row: dict[str, Any], attempt: int) -> bool:
     """Whether the recorded answer was refused by an earlier attempt; one that this attempt asked for stands, so that a resume is cheap."""
     return bool(row["status"] != "ok" and row["attempt"] < attempt)
+
+
+def no_answer(request: Request, error: RowError) -> Answer:
+    """What is recorded of a request that no engine survived: the reason in place of a text, the prompt's tokens as far as we counted."""
+    return Answer(error.detail, POISON, max(1, len(request.token_ids)), None, 0, 0.0)
 
 
 def parsed(parse: Callable[[Answer], T], answer: Answer) -> T:

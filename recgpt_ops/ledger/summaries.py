@@ -140,6 +140,21 @@ def ledger_root(settings: Settings, warehouse_root: str) -> Path:
     return Path(settings.ledger.root or Path(warehouse_root) / "_ledger")
 
 
+def resume_text(ledger: Path, *, ds: str, stage: str, limits: CallLimits) -> str | None:
+    """What a stage says that goes on where another attempt ended, with the most calls that a kill makes again; None for the first.
+
+    >>> resume_text(Path("/nowhere"), ds="2017-10-30", stage="intents", limits=CallLimits(16, 64, 5.0)) is None
+    True
+    """
+    if not any((ledger / ds).glob(f"*/{stage}/*/*.seg")):
+        return None
+    in_flight, unflushed = limits.max_in_flight, limits.flush_count
+    return (
+        f"{stage}, ds={ds}: what is on record is not asked for again; after a kill at most {in_flight + unflushed} calls a shard are "
+        f"repeated: {in_flight} in flight (engine.max_in_flight) + {unflushed} unflushed (ledger.flush_count)"
+    )
+
+
 def open_recorder(
     engine: Engine, *, root: Path, ds: str, scenario: str, method: str, stage: str, shard: str, attempt: int, limits: CallLimits,
     ask_again: bool = False,

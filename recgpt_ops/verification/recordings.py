@@ -2,7 +2,8 @@
 
     <ledger>/<ds>/<method>/<stage>/<shard>/<attempt>.seg   ->   one row a record, in a table on disk   ->   one join with llm_calls
 
-A record without a row is none of a finished shard. A row without a record is a difference only while the ledger is young enough to
+A record without a row is none of a finished shard, or that of a method that asked the same question in the same attempt as the one whose
+row there is; it is compared with nothing. A row without a record is a difference only while the ledger is young enough to
 have it: a ledger that is older than its retention, or gone, is not verifiable, and what there is of it is still compared.
 """
 

@@ -78,6 +78,22 @@ def test_only_users_who_still_lack_a_result_are_replayed(degraded):
     assert open_users(degraded, poisoned, ds=DS, scenario="default") == {}
 
 
+def test_all_who_are_shown_a_text_whose_verdict_failed_are_replayed(degraded):
+    assignment = {**BASE, "publish_id": "p1", "item_id": "i2", "rank": 2, "status": "written", "explanation_made_by": "p1"}
+    write(degraded, "explanation_assignments", [assignment | {"user_id": user_id, "explanation_id": "e2"} for user_id in ("u1", "u3")])
+    verdict = {**BASE, "publish_id": "p1", "explanation_id": "e2"}
+    verdicts = [("e2", "panel", "failed"), ("e2", "one_shot", "judged"), ("e1", "panel", "judged")]
+    write(
+        degraded,
+        "explanation_verdicts",
+        [verdict | {"explanation_id": id_, "judge_method": judge, "status": status} for id_, judge, status in verdicts],
+    )
+    for key in ("e2 panel", "e1 panel"):  # the second has a verdict by now
+        quarantine_rows(degraded, [failure("", "timeout", 1, stage="explanation_verdicts", key=key)._replace(user_id=None)])
+    rows = read_quarantine(degraded, Filter(ds=DS, stage="explanation_verdicts"))
+    assert open_users(degraded, rows, ds=DS, scenario="default") == {"v2": {"u1", "u3"}}
+
+
 def test_methods_that_miss_the_same_users_are_one_night():
     orders = replay_orders({"v1": {"u1"}, "v2": {"u2", "u1"}, "v3": {"u1"}}, ds=DS, scenario="default")
     assert [(order.methods, order.user_ids, order.why) for order in orders] == [

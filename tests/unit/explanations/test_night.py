@@ -211,6 +211,27 @@ def test_users_added_to_a_day_share_the_texts_that_it_shows(night: SmallNight) -
     assert counts.detail["texts"]["v2"]["shared"] == 2
 
 
+def test_a_replay_writes_a_text_whose_verdict_failed_once_more_from_the_record_and_shares_the_others(night: SmallNight) -> None:
+    night.prepare(P1, {"u1": SWEET})
+    night.run(P1)
+    texts = {row["tag"]: row["explanation_id"] for row in night.rows("explanations", P1)}
+    verdict = {
+        "ds": DS, "publish_id": P1, "scenario": "default", "method": "v2", "judge_hash": "j", "judge_model": "m", "is_self_judged": True,
+        "labeled_by": "rule", "levels": [],
+    }  # fmt: skip
+    verdicts = [
+        verdict | {"explanation_id": texts["Candy bars"], "judge_method": "panel", "status": "judged", "label": "A"},
+        verdict | {"explanation_id": texts["Sandwich cookies"], "judge_method": "panel", "status": "failed", "label": None},
+    ]
+    night.publish("explanation_verdicts", verdicts, publish_id=P1, scope=DS)
+    night.show(P1)
+    night.prepare(P2, {"u1": SWEET}, shown={"u1": (DS, P1)})
+    counts = night.run(P2, why="replay")
+    assert night.statuses(P2) == [("u1", "i1", "shared", P1), ("u1", "i2", "written", P2)]
+    assert [row["explanation_id"] for row in night.rows("explanations", P2)] == [texts["Sandwich cookies"]]  # so it is judged again
+    assert (counts.calls_made, len(night.engine.calls)) == (0, 0)
+
+
 def test_a_later_day_shares_what_a_visible_night_shows_as_long_as_the_situation_is_the_same(night: SmallNight) -> None:
     night.prepare(
         P1, {"u1": SWEET, "u2": TEA}, season_of="TH"

@@ -17,6 +17,7 @@ from recgpt_ops.errors import EngineError, RowError, UsageError
 from recgpt_ops.ledger import SHARED, CallRecorder
 from recgpt_ops.ledger.account import Prices
 from recgpt_ops.ledger.fingerprints import fingerprint
+from recgpt_ops.ledger.summaries import CallLimits, resume_text
 from recgpt_ops.llm.fake import FakeEngine, Fault
 from recgpt_ops.llm.requests import Answer, EngineIdentity, Request, Sampling
 from recgpt_ops.llm.structured import compact_schema, parse_json_list
@@ -152,12 +153,62 @@ def test_a_dead_engine_leaves_no_record_so_the_call_is_made_again(tmp_path: Path
         assert (calls.account.calls_made, calls.account.calls_reused) == (2, 1)
 
 
-def test_a_kill_costs_the_calls_in_flight_and_one_unflushed_batch_at_most(tmp_path: Path) -> None:
+def test_case_004_010_a_kill_costs_the_calls_in_flight_and_one_unflushed_batch_at_most(tmp_path: Path) -> None:
     with recorder(tmp_path, FakeEngine(), flush_count=4) as killed:
         ask(killed, *map(request, range(10)))
         with recorder(tmp_path, FakeEngine(), attempt=2) as calls:  # the first was never closed: 8 of its 10 answers are on disk
             ask(calls, *map(request, range(10)))
             assert (calls.account.calls_reused, calls.account.calls_made) == (8, 2)
+
+
+class DyingEngine(FakeEngine):
+    """Two engines die of request 2; all others are answered."""
+
+    async def answer(self, request: Request) -> Answer:
+        answer = await super().answer(request)
+        if request.token_ids[-1] == 2:
+            raise RowError("poison", "expert: two engines died on this request; the last: its process ended")
+        return answer
+
+
+def test_a_request_on_which_two_engines_died_is_on_record_and_a_resume_does_not_kill_a_third(tmp_path: Path) -> None:
+    first = DyingEngine()
+    with recorder(tmp_path, first, prices=Prices(1000.0, 5000.0, "EUR")) as calls:
+        good, poisoned = ask(calls, request(1), request(2), retry=lambda reason: request(3))
+        assert (len(good), poisoned.reason) == (2, "poison")
+        assert [(row["status"], row["completion_tokens"] > 0, row["price"] is None) for row in calls.call_rows] == [
+            ("ok", True, False),
+            ("poison", False, True),
+        ]
+    engine = DyingEngine()
+    for attempt in (1, 2):  # the same attempt going on, and a newer one
+        with recorder(tmp_path, engine, attempt=attempt) as calls:
+            again = ask(calls, request(2))[0]
+            assert (again.reason, again.detail) == ("poison", poisoned.detail)
+            assert (calls.account.calls_made, calls.account.calls_reused, len(calls.call_rows)) == (0, 1, 1)
+    assert engine.calls == []
+
+
+def test_a_replay_asks_a_poisoned_request_again(tmp_path: Path) -> None:
+    with recorder(tmp_path, DyingEngine()) as calls:
+        ask(calls, request(2))
+    with recorder(tmp_path, FakeEngine(), attempt=2, ask_again=True) as calls:
+        [(tags, _)] = ask(calls, request(2))
+        assert (len(tags), calls.account.calls_made) == (2, 1)
+    with recorder(tmp_path, FakeEngine(), attempt=3) as calls:
+        assert ask(calls, request(2))[0][0] == tags
+        assert calls.account.calls_made == 0
+
+
+def test_a_resume_says_how_many_calls_a_kill_repeats_at_most(tmp_path: Path) -> None:
+    limits = CallLimits(2, 3, 60.0)
+    assert resume_text(tmp_path, ds="2017-10-30", stage="intents", limits=limits) is None
+    with recorder(tmp_path, FakeEngine()) as calls:
+        ask(calls, request(1))
+    told = resume_text(tmp_path, ds="2017-10-30", stage="intents", limits=limits)
+    assert told is not None
+    assert "at most 5 calls a shard are repeated: 2 in flight (engine.max_in_flight) + 3 unflushed (ledger.flush_count)" in told
+    assert resume_text(tmp_path, ds="2017-10-30", stage="explanations", limits=limits) is None
 
 
 def test_answers_reach_the_disk_after_flush_seconds(tmp_path: Path) -> None:

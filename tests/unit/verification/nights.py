@@ -39,6 +39,7 @@ from tests.sql.rows import filled
 BEFORE, DS = "2017-10-29", "2017-10-30"
 METHOD, TEMPLATE = "v2", "=== user ===\nWhich tag?"
 PROMPT_ID = hashlib.sha256(TEMPLATE.encode()).hexdigest()
+STAGES = ("intents", "explanations", "tag_verdicts")
 USERS = {"u1": 1, "u2": 2, "u3": 3, "u4": 4}
 FIRST, SECOND, REBUILT = (publish_id_of(run_id) for run_id in ("first", "second", "rebuilt"))
 Row = dict[str, Any]
@@ -171,7 +172,7 @@ async def ask_all(calls: CallRecorder, stage: str, users: list[str], failing: st
 
 
 def request(stage: str, user: str) -> Request:
-    return Request("expert", PROMPT_ID, (), (len(stage), USERS[user], 7), Sampling(16), user_id=user)
+    return Request("expert", PROMPT_ID, (), (STAGES.index(stage), USERS[user], 7), Sampling(16), user_id=user)
 
 
 def publish_intents(warehouse: Warehouse, calls: Mapping[str, str], terms: Row) -> None:

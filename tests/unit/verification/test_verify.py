@@ -170,7 +170,9 @@ def test_a_ledger_that_is_gone_or_too_old_is_not_verifiable_and_never_right(dama
     shutil.rmtree(Path(damaged.root) / "_ledger" / DS)
     found = verify(damaged)
     assert found.differences == []
-    assert found.not_verifiable == [f"ledger, {DS}/v2/{stage}: there is no ledger of its 1 calls" for stage in ("explanations", "intents")]
+    assert found.not_verifiable == [
+        f"ledger, {DS}/v2/{stage}: there is no ledger of its 1 calls" for stage in ("explanations", "intents", "tag_verdicts")
+    ]
     assert "not verifiable" in found.summary
 
 
