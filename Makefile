@@ -56,8 +56,10 @@ test: $(STAMP) ## All tests, those with the real engines too (under 20 minutes o
 	@if command -v java >/dev/null; then \
 	  echo "== transforms on JVM Spark"; RECGPT_SPARK=jvm $(BIN)/python -m pytest -q $(TRANSFORMS) -m "not slow"; \
 	else echo "== no Java here: the transforms' tests run on Sail alone"; fi
-	@echo "== all tests, the transforms on Sail"
-	@$(BIN)/python -m pytest -q --durations=15 -m "not jvm"
+	@echo "== nights that are killed, in a process of their own"
+	@$(BIN)/python -m pytest -q --durations=5 tests/crash
+	@echo "== all other tests, the transforms on Sail"
+	@$(BIN)/python -m pytest -q --durations=15 -m "not jvm" --ignore=tests/crash
 
 test-light: $(STAMP) ## The tests without the real engine (under 3 minutes)
 	@$(BIN)/python -m pytest -q --durations=5 -m "not slow and not jvm"

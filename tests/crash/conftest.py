@@ -10,10 +10,12 @@ import pytest
 from tests.crash.matrix import Unkilled, prepared, unkilled_night
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """These tests come first: they fork, and a process in which Delta or Arrow has worked holds threads that no fork takes along."""
-    items.sort(key=lambda item: Path(__file__).parent not in item.path.parents)
+    """Skips these tests beside others: they fork, which threads of Delta and Arrow do not survive, and put stand-ins for Ray in place."""
+    mine = [item for item in items if Path(__file__).parent in item.path.parents]
+    if len(mine) < len(items):
+        for item in mine:
+            item.add_marker(pytest.mark.skip(reason="needs a process of its own: pytest tests/crash"))
 
 
 @pytest.fixture(scope="session")
