@@ -8,6 +8,7 @@ How many rules and how many rows or values were evaluated is held against what w
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, Literal
@@ -33,6 +34,8 @@ from recgpt_ops.delta.check_columns import VALUE_RULES, CheckColumns, contract_c
 from recgpt_ops.delta.violations import Violation, allowed_values, find_violation
 from recgpt_ops.errors import ContractError
 from recgpt_ops.tables import Check, Contract
+
+ONE_AT_A_TIME = threading.Lock()  # Great Expectations keeps one context a process: beside another validation rules end in an error
 
 
 def expectation(check: Check, *, number: int) -> Expectation:
@@ -93,9 +96,10 @@ def frame_batches() -> BatchDefinition[Any]:
 
 def run_suite(frame: pd.DataFrame, checks: Sequence[tuple[int, Check]]) -> dict[int, ExpectationValidationResult]:
     """The result of each numbered rule over one frame."""
-    batch = frame_batches().get_batch({"dataframe": frame})
-    suite = ExpectationSuite(name="contract", expectations=[expectation(check, number=number) for number, check in checks])
-    results = batch.validate(suite, result_format={"result_format": "BASIC", "partial_unexpected_count": 0}).results
+    with ONE_AT_A_TIME:
+        batch = frame_batches().get_batch({"dataframe": frame})
+        suite = ExpectationSuite(name="contract", expectations=[expectation(check, number=number) for number, check in checks])
+        results = batch.validate(suite, result_format={"result_format": "BASIC", "partial_unexpected_count": 0}).results
     return {int((result.expectation_config.meta or {})["number"]): result for result in results if result.expectation_config}
 
 

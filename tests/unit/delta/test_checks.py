@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pyarrow as pa
@@ -164,3 +165,9 @@ def test_rows_kept_for_quarantine_are_bounded_and_their_count_is_not(rows):
     built = rows("intent_tags", *({"user_id": f"u{number}", "rank": 0} for number in range(MAX_ROWS + 5)))
     violation = find_violation(TAGS, Check("between", ("rank",), "fail", {"min": 1}), pads.dataset(built))
     assert (violation.row_count, len(violation.rows)) == (MAX_ROWS + 5, MAX_ROWS)
+
+
+def test_threads_that_check_at_once_see_every_rule(rows):
+    tables = [rows("intent_tags", {"user_id": f"u{number}"}, {"user_id": f"v{number}"}) for number in range(24)]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(lambda table: violations_of(TAGS, table), tables)) == [[]] * len(tables)
